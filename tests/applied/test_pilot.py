@@ -57,7 +57,7 @@ def test_breast_cancer():
     assert found.signal == pytest.approx(2.63, abs=0.1)
     assert found.skewed
     assert found.scored_variation < 0.7 < 2 < found.leverage_variation
-    assert "a few rows decide the fit" in found.remarks()[1]
+    assert "a few rows determine the fit" in found.remarks()[1]
     scored = read_pilot((data.data[:, :15], data.target))
     assert scored.leverage_variation == pytest.approx(1.38, abs=0.01)
     assert scored.scored_variation == pytest.approx(0.87, abs=0.01)
@@ -97,7 +97,7 @@ def test_a_file_with_a_category(tmp_path):
     asked = ["sample-size", "--pilot", str(file), "--target", "died"]
     shown = json.loads(CliRunner().invoke(app, [*asked, "--json"]).output)
     assert shown["samples"] == found.samples
-    assert "of the true model" in shown["pilot"]["remarks"][0]
+    assert "for the true model" in shown["pilot"]["remarks"][0]
     words = CliRunner().invoke(app, asked)
     assert words.exit_code == 0
     assert "leverages vary" in words.output

@@ -700,7 +700,7 @@ def test_a_line_after_two_seconds_where_there_is_no_terminal(capsys):
 
     from limitlab.show.cli import _app as progress
 
-    with progress.working("solving", first=0.05):
+    with progress.status_line("solving", first=0.05):
         time.sleep(0.4)
     assert "solving (0.05 s so far)" in capsys.readouterr().err
 

@@ -156,7 +156,7 @@ def test_the_guide_with_flags_and_as_json() -> None:
 
 
 def test_the_guide_asks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("limitlab.show.cli._catalogue.somebody_there", lambda: True)
+    monkeypatch.setattr("limitlab.show.cli._catalogue.has_terminal", lambda: True)
     result = run("guide", input="3\nnonsense\n4\nnetwork\n")
     assert result.exit_code == 0, result.output
     assert "What do you have?" in result.stdout

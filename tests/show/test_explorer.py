@@ -36,7 +36,7 @@ from limitlab.show.explorer._address import (
     start,
     values_of,
 )
-from limitlab.show.explorer._page import Knob, Page, equations, knobs_of
+from limitlab.show.explorer._page import Page, ParameterWidget, equations, knobs_of
 from limitlab.show.explorer._snippet import snippet
 from limitlab.show.explorer._views import CappedDropper, checked_table
 from limitlab.show.explorer.jobs import Caps, Message, Pool
@@ -88,7 +88,7 @@ def test_search_looks_at_names_questions_subjects_and_declarations() -> None:
 
 def test_a_knob_holds_one_value_in_its_field_and_on_its_slider() -> None:
     turned: list[str] = []
-    knob = Knob(controls_of(Ridge)["ratio"], lambda: turned.append("ratio"))
+    knob = ParameterWidget(controls_of(Ridge)["ratio"], lambda: turned.append("ratio"))
     knob._slider.value = -1.0
     assert (knob.value, turned) == (0.1, ["ratio"])
     knob._field.value = "1000"  # outside the slider, inside the law

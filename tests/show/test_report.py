@@ -26,7 +26,7 @@ from limitlab.lab.verification import Record
 from limitlab.laws import Law, NearestNeighbours, parameter
 from limitlab.plotting.style import COLOURS, new_figure, simulation_points
 from limitlab.show.cli import app
-from limitlab.show.cli._app import working
+from limitlab.show.cli._app import status_line
 from limitlab.show.report import _page as page
 from limitlab.show.report import write_report
 from limitlab.show.report._cards import claim_card, ledger_table, verdict_of
@@ -291,7 +291,7 @@ def test_the_digest_of_a_check_leaves_out_what_it_cannot_use() -> None:
 
 
 def test_progress_is_told_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    with working("writing the report", first=0.05, every=0.05) as tell:
+    with status_line("writing the report", first=0.05, every=0.05) as tell:
         tell("writing the report: 3 of 9 parts done")
         time.sleep(0.3)
     lines = capsys.readouterr().err.splitlines()

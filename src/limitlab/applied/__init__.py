@@ -1,4 +1,7 @@
-"""Tools that use the laws on your own data or network: learning curves, when to stop training, sizes of studies, Hessian spectra."""
+"""Tools that apply the laws to your own data or network.
+
+They forecast learning curves, find when to stop training, plan the size of studies, fit scaling laws and compute Hessian spectra.
+"""
 
 from limitlab._core.lazy import attach_stub
 

@@ -26,7 +26,10 @@ from limitlab.plotting.style import (
 
 
 def learning_curves(quick: bool = True) -> Figure:
-    """Learning curves of digits and diabetes with four kernels: the forecast as lines, real fits as points, beyond N dashed."""
+    """Draw learning curves of digits and diabetes with four kernels.
+
+    Lines are forecasts, dashed beyond N. Points are real fits.
+    """
     from limitlab.applied.forecast import Forecast, ForecastWarning
     from limitlab.models.datasets import prepared
 
@@ -50,7 +53,7 @@ def learning_curves(quick: bool = True) -> Figure:
                 warnings.simplefilter("ignore", ForecastWarning)
                 curve, measured = forecast.learning_curve(grid, baselines=False), forecast.measure(few, splits=splits)
             draw_curve(several[index], curve, measured, index)
-            for axes in several:  # the other kernels behind each, without their bands
+            for axes in several:  # curves of the other kernels in grey, without bands
                 if axes is not several[index]:
                     axes.plot(grid, curve.value, color="0.75", linewidth=1, zorder=0)
             several[index].axvline(len(X), color="grey", linewidth=1, linestyle=":")
@@ -73,13 +76,13 @@ def learning_curves(quick: bool = True) -> Figure:
 
 
 def stopping_windows(quick: bool = True) -> Figure:
-    """When to stop a two-layer network, as a function of width, samples, noise and scale of the start."""
+    """Draw stopping plans of a two-layer network against width, samples, noise and scale of the initial weights."""
     figure, axes = new_figure(columns=2, rows=4, height=3.2)
     points, m = (9, 5) if quick else (13, 20)
     coarse, steps = (
         160 if quick else 400,
         {"noise": 400},
-    )  # at least; with much noise one stops early, which needs a fine grid
+    )  # lower bounds; with much noise the best time is early, which needs a fine grid
     widths = [3, 4, 5, 6, 8, 10] if quick else [5, 7, 10, 14, 20, 28, 40, 56, 80]
     studies: Sequence[tuple[str, str, list[Any]]] = (
         ("sample_ratio", r"samples per parameter $\alpha = n/(md)$", list(m * np.geomspace(0.2, 4.0, points))),
@@ -96,7 +99,10 @@ def stopping_windows(quick: bool = True) -> Figure:
     ]
     tables[1] = tables[1].assign_coords(sample_ratio=tables[1].sample_ratio / m)
     labels = [r"width $m$, $\alpha = 1/2$", *(label for _, label, _ in studies)]
-    figure.suptitle(f"two-layer networks, $m = {m}$ unless it varies: when to stop, and what it is worth", fontsize=14)
+    figure.suptitle(
+        f"two-layer networks, $m = {m}$ unless it varies: best stopping time, and errors with and without stopping",
+        fontsize=14,
+    )
     for column, (table, label) in enumerate(zip(tables, labels, strict=True)):
         scales = {} if "noise" in label else {"xscale": "log"}
         draw_plans(axes[2 * column], axes[2 * column + 1], table, label, (column == 0, column == 0), **scales)
@@ -107,7 +113,7 @@ def stopping_windows(quick: bool = True) -> Figure:
 
 
 def study_size(quick: bool = True) -> Figure:
-    """What a number of samples buys, with simulated studies."""
+    """Draw calibration and losses of a fit against the number of samples, with simulated studies."""
     return sample_size_figure(sample_size(20, auc=0.8, prevalence=0.2), 20 if quick else 100)
 
 
@@ -115,7 +121,10 @@ def study_size(quick: bool = True) -> Figure:
 
 
 def two_fits(quick: bool = True) -> Figure:
-    """The profile of the two exponents for a grid of runs, which decides them, and for runs along one ray, which cannot."""
+    """Draw the cost profile of the two exponents for a grid of runs and for runs along one ray.
+
+    The grid determines both exponents. The ray does not.
+    """
     from matplotlib.colors import BoundaryNorm
 
     figure, panels = new_figure(columns=2)
@@ -133,15 +142,15 @@ def two_fits(quick: bool = True) -> Figure:
         fit = scaling_fit(N, D, loss, robust=False)
         points = np.linspace(0.15, 0.75, 49 if quick else 97)
         rise = np.array([[fit.profiled_rise(x, y) for x in points] for y in points])
-        # contours of the rise, which is smooth at its minimum, where its root has a tip
+        # contours of the rise and not of its square root, which is not smooth at the minimum
         image = axes.contourf(points, points, rise, levels=levels**2, norm=steps, cmap="Blues_r", extend="max")
         axes.plot([a], [b], "X", color=COLOURS[1], markeredgecolor="white", markersize=11)
         axes.annotate(
             "truth", (a, b), (-8, -8), textcoords="offset points", ha="right", va="top", color=COLOURS[1], fontsize=12
         )
         axes.grid(False)
-        said = "separable" if fit.separable else "not separable"
-        finish(axes, "exponent $a$", "exponent $b$", f"{title}: {said}", legend=False)
+        conclusion = "separable" if fit.separable else "not separable"
+        finish(axes, "exponent $a$", "exponent $b$", f"{title}: {conclusion}", legend=False)
     bar = figure.colorbar(image, ax=list(panels))
     bar.set_ticks((levels**2).tolist(), labels=[str(level) for level in levels])
     bar.set_label("standard errors from the best fit")

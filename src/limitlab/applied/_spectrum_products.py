@@ -1,7 +1,8 @@
 """Products of a network's Hessian and gradient blocks with vectors, by automatic differentiation over batches of the data.
 
-A block is one array of parameters w. With l_i the loss of sample i, the Hessian maps v to the derivative of the mean gradient along v;
-the second moment of the gradients maps v to J^T (J v) / n with J the derivatives of all l_i. Once with JAX, once with PyTorch.
+A block is one array of parameters w. With l_i the loss of sample i, the Hessian maps v to the derivative of the mean gradient along v.
+The second moment of the gradients maps v to J^T (J v) / n, where J contains the derivatives of all l_i. There is one implementation with
+JAX and one with PyTorch.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ Product = Callable[[Array], Array]
 
 
 class Block(NamedTuple):
-    """The parameters of a block, flat, and the product with v of each of its matrices."""
+    """The parameters of a block as a vector, and the product of each of its matrices with a vector."""
 
     weights: Array
     product: Callable[[Matrix], Product]
@@ -71,7 +72,7 @@ def averaged(step: Callable[[Array, tuple[Any, ...]], Any], parts: list[tuple[An
 
 
 def jax_blocks(loss: Loss, params: Any, parts: list[tuple[Any, ...]]) -> dict[str, Block]:
-    """The blocks of a tree of parameters, by the paths to them.
+    """Return the blocks of a tree of JAX parameters, by their names in the tree.
 
     >>> list(jax_blocks(lambda p, x: 0.0, {"a": [np.ones(2), np.ones(1)]}, []))
     ['a.0', 'a.1']
@@ -91,10 +92,10 @@ def jax_blocks(loss: Loss, params: Any, parts: list[tuple[Any, ...]]) -> dict[st
 def _jax_product(
     jax: Any, loss: Loss, arrays: list[Any], tree: Any, place: int, parts: list[tuple[Any, ...]], matrix: Matrix
 ) -> Product:
-    """v -> A v for the block at `place`."""
+    """Return the function v -> A v for the block with index `place`."""
 
     def with_block(block: Any, others: list[Any]) -> Any:
-        return jax.tree_util.tree_unflatten(tree, [block if i == place else one for i, one in enumerate(others)])
+        return jax.tree_util.tree_unflatten(tree, [block if i == place else other for i, other in enumerate(others)])
 
     def curved(block: Any, others: list[Any], v: Any, part: tuple[Any, ...]) -> Any:
         slope = jax.grad(lambda w: loss(with_block(w, others), *part))
@@ -102,7 +103,7 @@ def _jax_product(
 
     def outer(block: Any, others: list[Any], v: Any, part: tuple[Any, ...]) -> Any:
         def each(w: Any) -> Any:
-            return jax.vmap(lambda *one: loss(with_block(w, others), *(array[None] for array in one)))(*part)
+            return jax.vmap(lambda *sample: loss(with_block(w, others), *(array[None] for array in sample)))(*part)
 
         along = jax.jvp(each, (block,), (v,))[1]
         return jax.vjp(each, block)[1](along / len(along))[0]
@@ -112,23 +113,23 @@ def _jax_product(
 
 
 def _step(key: Any) -> str:
-    """One step of the path to a leaf: a key, an index or the name of an attribute."""
+    """Return the key, index or attribute name that leads from a node of the tree to its child."""
     return str(next(getattr(key, name) for name in ("key", "idx", "name") if hasattr(key, name)))
 
 
-# -- PyTorch, where it is installed ------------------------------------------------------------------------------------
+# -- PyTorch, if it is installed ---------------------------------------------------------------------------------------
 
 
 def torch_blocks(loss: Loss, module: Any, parts: list[tuple[Any, ...]]) -> dict[str, Block]:
-    """The blocks of a `torch.nn.Module`, by the names of its parameters."""
+    """Return the blocks of a `torch.nn.Module`, by the names of its parameters."""
     torch = importlib.import_module("torch")
     twin = copy.deepcopy(module).double().eval()
     fixed = {name: value.detach() for name, value in twin.named_parameters()}
     home = next(iter(fixed.values())).device
 
     def tensor(array: Any) -> Any:
-        found = torch.as_tensor(array, device=home)
-        return found.double() if found.is_floating_point() else found
+        converted = torch.as_tensor(array, device=home)
+        return converted.double() if converted.is_floating_point() else converted
 
     tensors = [tuple(tensor(array) for array in part) for part in parts]
 
@@ -142,7 +143,7 @@ def torch_blocks(loss: Loss, module: Any, parts: list[tuple[Any, ...]]) -> dict[
 def _torch_product(
     torch: Any, loss: Loss, module: Any, name: str, block: Any, parts: list[tuple[Any, ...]], matrix: Matrix
 ) -> Product:
-    """v -> A v for the parameters called `name`."""
+    """Return the function v -> A v for the parameters called `name`."""
     func = torch.func
 
     def at(w: Any) -> Callable[..., Any]:
@@ -154,7 +155,7 @@ def _torch_product(
 
     def outer(v: Any, part: tuple[Any, ...]) -> Any:
         def each(w: Any) -> Any:
-            return func.vmap(lambda *one: loss(at(w), *(array[None] for array in one)))(*part)
+            return func.vmap(lambda *sample: loss(at(w), *(array[None] for array in sample)))(*part)
 
         along = func.jvp(each, (block,), (v,))[1]
         return func.vjp(each, block)[1](along / len(along))[0]

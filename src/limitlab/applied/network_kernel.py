@@ -1,4 +1,7 @@
-"""Kernels of wide networks as kernel objects of scikit-learn: for `KernelRidge`, `SVC`, `GaussianProcessRegressor`, `Forecast`."""
+"""Kernels of wide networks as kernel objects of scikit-learn.
+
+They can be used in `KernelRidge`, `SVC`, `GaussianProcessRegressor` and `Forecast`.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +19,14 @@ Array = NDArray[Any]
 
 
 class NetworkKernel(Kernel):  # type: ignore[misc]
-    """NNGP or tangent kernel of a fully connected network, usable wherever scikit-learn takes a kernel.
+    """NNGP or tangent kernel of a fully connected network, as a kernel object of scikit-learn.
 
     Parameters
     ----------
     kind
         "ntk" or "nngp".
     layers, activation, weight_std, bias_std
-        As in `limitlab.laws.ntk`.
+        Parameters of `limitlab.laws.ntk`.
 
     Examples
     --------
@@ -45,17 +48,20 @@ class NetworkKernel(Kernel):  # type: ignore[misc]
         self.weight_std, self.bias_std = weight_std, bias_std
 
     def __call__(self, X: Array, Y: Array | None = None, eval_gradient: bool = False) -> Any:
-        """The kernel between the rows of two tables; it has no parameters that scikit-learn tunes."""
+        """Return the kernel between the rows of two tables.
+
+        scikit-learn does not tune any parameter of this kernel, so its gradient is empty.
+        """
         if self.kind not in ("ntk", "nngp"):
             raise ValueError(f"kind = {self.kind!r} is not allowed: must be 'ntk' or 'nngp'")
         compare = ntk if self.kind == "ntk" else nngp
-        found = compare(X, Y, self.layers, self.activation, self.weight_std, self.bias_std)
-        return (found, np.empty((len(X), len(X), 0))) if eval_gradient else found
+        matrix = compare(X, Y, self.layers, self.activation, self.weight_std, self.bias_std)
+        return (matrix, np.empty((len(X), len(X), 0))) if eval_gradient else matrix
 
     def diag(self, X: Array) -> Array:
-        """The kernel of every row with itself."""
+        """Return the kernel of every row with itself."""
         return np.array([self(row[None])[0, 0] for row in np.asarray(X)])
 
     def is_stationary(self) -> bool:
-        """Whether the kernel depends on differences only: it does not."""
+        """Return False, because the kernel does not depend on differences of rows only."""
         return False

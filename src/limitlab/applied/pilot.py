@@ -1,9 +1,10 @@
-"""What a pilot table says about a planned study: predictors, prevalence, the AUC that a true model could have, and how skewed its rows are.
+"""Estimates from a pilot table for a planned study.
 
-The AUC that a fit has on its own rows is too good. The law `LogisticCalibration` says by how much: the scores that rows get from a fit
-without them have the standard deviation S of its equation (3), which depends on p/n, the prevalence and the true model's strength gamma.
-S is estimated without refitting (Yadlowsky et al. 2021), the law is solved for gamma, and gamma gives the true model's AUC.
-docs/theory/logistic_calibration.md, section "A pilot".
+They are the number of predictors, the prevalence, the AUC of the true model, and the skewness of the rows. The AUC of a fit on its own rows
+is too large, and the law `LogisticCalibration` quantifies by how much. A leave-one-out score of a row is its score in a fit without this
+row. These scores have the standard deviation S of equation (3), which depends on p/n, the prevalence and the strength gamma of the true
+model. S is estimated without refitting (Yadlowsky et al. 2021). The law is then solved for gamma, and gamma determines the AUC of the true
+model. See docs/theory/logistic_calibration.md, section "A pilot".
 """
 
 from __future__ import annotations
@@ -26,34 +27,34 @@ __all__ = ["Pilot", "read_pilot"]
 
 Array = NDArray[np.float64]
 
-RANK = 1e-9  # singular values below this share of the largest are none
-LARGE_VARIATION, ABOVE_GAUSSIAN = 1.0, 1.5  # of leverages: beyond both the law is said to be too favourable
-WEAKEST = 0.02  # signal below which there is none
+RANK = 1e-9  # singular values below this share of the largest count as zero
+LARGE_VARIATION, ABOVE_GAUSSIAN = 1.0, 1.5  # variation of leverages; above both limits the law is too favourable
+WEAKEST = 0.02  # smallest signal that is distinguished from none
 
 
 @dataclass(frozen=True)
 class Pilot:
-    """What a pilot table says.
+    """The results of a pilot table.
 
     Attributes
     ----------
     samples, predictors, prevalence
-        Rows, independent columns (categories count one less than their levels), share of labels 1.
+        Number of rows, number of independent columns (a category counts one less than its levels), and share of labels 1.
     apparent_auc
-        AUC of the fit on its own rows: too good.
+        AUC of the fit on its own rows. It is too large.
     held_out_auc, auc_error
-        AUC of the scores that rows get from a fit without them, and its standard error (Hanley and McNeil).
+        AUC of the leave-one-out scores, and its standard error (Hanley and McNeil).
     auc
-        AUC of the true model, from the law: what `sample_size` needs.
+        AUC of the true model according to the law. `sample_size` uses this value.
     intercept, signal
-        Mean and standard deviation of the true model's score.
+        Mean and standard deviation of the score of the true model.
     score_spread
-        Standard deviation of the scores of rows from a fit without them.
+        Standard deviation of the leave-one-out scores.
     leverage_variation, gaussian_variation, scored_variation
-        Standard deviation over mean of the rows' leverages: in the table, of Gaussian predictors, and after a transformation of every
-        column to normal scores.
+        Standard deviation over mean of the leverages of the rows, for the table, for Gaussian predictors, and after a transformation of
+        every column to normal scores.
     notes
-        What was done to read the table.
+        The steps taken to read the table.
     """
 
     samples: int
@@ -77,44 +78,45 @@ class Pilot:
         return self.leverage_variation > max(LARGE_VARIATION, ABOVE_GAUSSIAN * self.gaussian_variation)
 
     def remarks(self) -> list[str]:
-        """What to make of the table, in sentences."""
-        said = [
-            f"AUC {self.apparent_auc:.3f} on the pilot's own rows, {self.held_out_auc:.3f} without them (standard error "
-            f"{self.auc_error:.3f}), {self.auc:.3f} of the true model: the last is planned with"
+        """Return sentences about the AUC and the leverages of the table."""
+        sentences = [
+            f"the AUC is {self.apparent_auc:.3f} on the pilot's rows, {self.held_out_auc:.3f} with each row left out (standard error "
+            f"{self.auc_error:.3f}), and {self.auc:.3f} for the true model; the plan uses the last value"
         ]
         levers = f"leverages vary by {self.leverage_variation:.2f} of their mean (Gaussian predictors: {self.gaussian_variation:.2f})"
         if self.skewed:
-            said.append(
-                f"{levers}: a few rows decide the fit, and the calibration slope will fall short of what is promised; with normal scores "
-                f"in place of the columns they vary by {self.scored_variation:.2f}: transform skewed columns, or plan with more samples"
+            sentences.append(
+                f"{levers}; a few rows determine the fit, and the calibration slope will be smaller than predicted; with normal scores "
+                f"in place of the columns they vary by {self.scored_variation:.2f}; transform skewed columns, or plan with more samples"
             )
         else:
-            said.append(f"{levers}: close enough for the law")
-        return said
+            sentences.append(f"{levers}, which is close enough for the law")
+        return sentences
 
 
 def read_pilot(pilot: str | Path | tuple[ArrayLike, ArrayLike], target: str | None = None) -> Pilot:
-    """What a pilot table says: a file with the name of its label column, or arrays (X, y).
+    """Return the results of a pilot table.
 
     Parameters
     ----------
     pilot
-        A CSV, TSV, Parquet or NPZ file (nothing in it is ever run), or inputs and labels as arrays.
+        A CSV, TSV, Parquet or NPZ file, or arrays (X, y) of inputs and labels. Files are parsed as data only; no code in them runs.
     target
-        The column of labels, for a file. It must hold two classes; the later one in the alphabet or the larger number is label 1.
+        Name of the column of labels, for a file. It must contain two classes. The larger number, or the class that is later in the
+        alphabet, is label 1.
 
     Raises
     ------
     ValueError
-        Where the table has no two classes, no logistic fit, or no signal beyond chance.
+        If the table does not have two classes, has no logistic fit, or shows no signal beyond chance.
 
     Examples
     --------
     >>> rng = np.random.default_rng(0)
     >>> X = rng.standard_normal((500, 5))
     >>> y = rng.random(500) < 1 / (1 + np.exp(-1.5 * X[:, 0]))
-    >>> found = read_pilot((X, y))
-    >>> found.predictors, bool(found.apparent_auc > found.held_out_auc), found.skewed
+    >>> results = read_pilot((X, y))
+    >>> results.predictors, bool(results.apparent_auc > results.held_out_auc), results.skewed
     (5, True, False)
     """
     if isinstance(pilot, tuple):
@@ -147,16 +149,16 @@ def _studied(X: Array, labels: NDArray[Any], notes: list[str]) -> Pilot:
             f"the pilot's {n} rows can be separated by their {p} predictors, so that no fit exists: give more rows, fewer columns, or the "
             "AUC that you expect"
         )
-    seen = fit.intercept + Z @ fit.coefficients
-    alone = scores_without(Z, y, seen)
-    spread, prevalence = float(alone.std()), float(y.mean())
+    fitted = fit.intercept + Z @ fit.coefficients
+    left_out = scores_without(Z, y, fitted)
+    spread, prevalence = float(left_out.std()), float(y.mean())
     truth = truth_behind(spread, p / n, prevalence)
-    held_out = auc_of(alone, y)
+    held_out = auc_of(left_out, y)
     return Pilot(
         samples=n,
         predictors=p,
         prevalence=prevalence,
-        apparent_auc=auc_of(seen, y),
+        apparent_auc=auc_of(fitted, y),
         held_out_auc=held_out,
         auc_error=auc_error(held_out, int(y.sum()), int(n - y.sum())),
         auc=truth.auc,
@@ -174,16 +176,16 @@ def _studied(X: Array, labels: NDArray[Any], notes: list[str]) -> Pilot:
 
 
 def whitened(X: Array) -> Array:
-    """Independent columns of unit variance that span the centred ones: a fit without penalty is the same."""
+    """Return independent columns of variance 1 that span the centred columns; a fit without penalty does not change."""
     left, singular, _ = np.linalg.svd(X - X.mean(axis=0), full_matrices=False)
-    kept = singular > RANK * singular.max(initial=0.0)
-    return np.asarray(left[:, kept] * math.sqrt(len(X)))
+    nonzero = singular > RANK * singular.max(initial=0.0)
+    return np.asarray(left[:, nonzero] * math.sqrt(len(X)))
 
 
 def scores_without(Z: Array, y: Array, scores: Array) -> Array:
-    """Score of each row from a fit without it, to first order: the pull of the row's own label is taken back.
+    """Return the leave-one-out score of each row, to first order in the influence of its label.
 
-    With the inverse curvature q_i of row i, h_i = sig'(score) and V_i = q_i/(1 - h_i q_i): score - V_i (y_i - sig(score)).
+    The result is score - V_i (y_i - sig(score)), with the inverse curvature q_i of row i, h_i = sig'(score) and V_i = q_i/(1 - h_i q_i).
     """
     from scipy.special import expit
 
@@ -191,16 +193,16 @@ def scores_without(Z: Array, y: Array, scores: Array) -> Array:
     risk = expit(scores)
     bend = risk * (1 - risk)
     inverse = np.linalg.inv((table * bend[:, None]).T @ table)
-    own = np.einsum("ij,jk,ik->i", table, inverse, table)
-    return np.asarray(scores - own / (1 - bend * own) * (y - risk))
+    curvature = np.einsum("ij,jk,ik->i", table, inverse, table)
+    return np.asarray(scores - curvature / (1 - bend * curvature) * (y - risk))
 
 
 def truth_behind(spread: float, ratio: float, prevalence: float) -> TrueScore:
-    """The true score for which fits at this p/n give new rows scores of this standard deviation.
+    """Return the true score for which fits at this p/n give new rows scores of this standard deviation.
 
-    >>> found = truth_behind(2.0, 0.02, 0.3)
-    >>> fitted = solve_logistic(found, Groups(0.02, (1.0,), (1.0,), (1.0,)), 0.0).score
-    >>> round(fitted.spread, 9), round(found.prevalence, 9)
+    >>> truth = truth_behind(2.0, 0.02, 0.3)
+    >>> fitted = solve_logistic(truth, Groups(0.02, (1.0,), (1.0,), (1.0,)), 0.0).score
+    >>> round(fitted.spread, 9), round(truth.prevalence, 9)
     (2.0, 0.3)
     """
     from scipy.optimize import brentq
@@ -217,12 +219,12 @@ def truth_behind(spread: float, ratio: float, prevalence: float) -> TrueScore:
     low = WEAKEST
     if excess(low) > 0:
         raise ValueError(
-            f"the pilot shows no signal beyond chance: scores of rows without their own influence have standard deviation {spread:.3g}, no "
-            "more than fits to pure noise give; give more rows, or the AUC that you expect"
+            f"the pilot shows no signal beyond chance: leave-one-out scores have standard deviation {spread:.3g}, which is no larger than "
+            "for fits to pure noise; give more rows, or the AUC that you expect"
         )
-    high = spread  # scores of fits are inflated: the true ones spread less
+    high = spread  # fitted scores have a larger spread than true ones
     gap = excess(high)
-    while math.isinf(gap):  # beyond the existence threshold: come back to a signal whose fit exists
+    while math.isinf(gap):  # no fit exists for this signal; return to one for which a fit exists
         middle = math.sqrt(low * high)
         gap = excess(middle)
         if gap < 0:
@@ -237,7 +239,7 @@ def truth_behind(spread: float, ratio: float, prevalence: float) -> TrueScore:
 
 
 def auc_of(scores: Array, y: Array) -> float:
-    """Probability that a case scores above a control.
+    """Return the probability that the score of a case is larger than that of a control.
 
     >>> auc_of(np.array([0.1, 0.4, 0.35, 0.8]), np.array([0.0, 0.0, 1.0, 1.0]))
     0.75
@@ -249,13 +251,13 @@ def auc_of(scores: Array, y: Array) -> float:
 
 
 def auc_error(auc: float, cases: int, controls: int) -> float:
-    """Standard error of a measured AUC (Hanley and McNeil 1982).
+    """Return the standard error of a measured AUC (Hanley and McNeil 1982).
 
     >>> round(auc_error(0.8, 50, 100), 4)
     0.0412
     """
-    one, two = auc / (2 - auc), 2 * auc**2 / (1 + auc)
-    variance = auc * (1 - auc) + (cases - 1) * (one - auc**2) + (controls - 1) * (two - auc**2)
+    two_cases, two_controls = auc / (2 - auc), 2 * auc**2 / (1 + auc)
+    variance = auc * (1 - auc) + (cases - 1) * (two_cases - auc**2) + (controls - 1) * (two_controls - auc**2)
     return math.sqrt(max(variance, 0.0) / (cases * controls))
 
 
@@ -263,17 +265,17 @@ def auc_error(auc: float, cases: int, controls: int) -> float:
 
 
 def leverages(Z: Array) -> Array:
-    """How much of a row's own fitted value comes from it, for whitened columns."""
+    """Return the share of each row in its own fitted value, for whitened columns."""
     return np.asarray((Z**2).sum(axis=1) / len(Z))
 
 
 def variation(values: Array) -> float:
-    """Standard deviation over mean."""
+    """Return the standard deviation over the mean."""
     return float(values.std() / values.mean())
 
 
 def normal_scores(X: Array) -> Array:
-    """Every column as normal quantiles of its ranks.
+    """Return every column as Gaussian quantiles of its ranks.
 
     >>> normal_scores(np.array([[1.0], [10.0], [100.0]])).round(3).ravel().tolist()
     [-0.967, 0.0, 0.967]

@@ -1,4 +1,4 @@
-"""Figures of the results of the tools: forecasts, stopping, sizes of studies, scaling fits."""
+"""Figures of the results of forecasts, stopping plans, sample sizes and scaling fits."""
 
 from __future__ import annotations
 
@@ -26,39 +26,42 @@ __all__ = ["draw_curve", "forecast_figure", "sample_size_figure", "scaling_fit_f
 # -- logistic -----------------------------------------------------------------------------------------------------
 
 
-def sample_size_figure(found: SampleSize, fits: int = 0) -> Figure:
-    """What each number of samples buys, with the rules of thumb marked; `fits` simulated studies at a few sizes."""
+def sample_size_figure(study: SampleSize, fits: int = 0) -> Figure:
+    """Draw calibration slope and losses against the number of samples, with the rules of thumb marked.
+
+    With `fits` above 0, the figure also shows the mean and spread of that many simulated studies at a few sizes.
+    """
     figure, (left, right) = new_figure(columns=2)
     marks = {
-        "this law": found.samples,
-        "Riley's criterion (i)": found.riley_samples,
-        "10 events/predictor": found.ten_events_samples,
+        "this law": study.samples,
+        "Riley's criterion (i)": study.riley_samples,
+        "10 events/predictor": study.ten_events_samples,
     }
-    low = 1.3 * found.predictors / found.existence_threshold
+    low = 1.3 * study.predictors / study.existence_threshold
     samples = np.geomspace(low, 3 * max(marks.values()), 40)
-    table = found.curve(samples)
+    table = study.curve(samples)
     theory_line(left, samples, table.calibration_slope, 0, "calibration slope")
     if fits:
         few = np.unique(np.round(np.geomspace(2 * low, 2 * max(marks.values()), 5))).astype(int)
-        slopes = [found.simulated_slopes(int(n), fits) for n in few]
+        slopes = [study.simulated_slopes(int(n), fits) for n in few]
         simulation_points(
             left, few, [s.mean() for s in slopes], [s.std(ddof=1) for s in slopes], 0, "one study (mean, spread)"
         )
     for index, (name, count) in enumerate(marks.items()):
         left.axvline(count, color=COLOURS[index + 1], linestyle="--", linewidth=1.4, label=f"{name}: $n = {count}$")
-    title = f"$p = {found.predictors}$, AUC {found.auc:g}, prevalence {found.prevalence:g}"
+    title = f"$p = {study.predictors}$, AUC {study.auc:g}, prevalence {study.prevalence:g}"
     finish(left, "samples $n$", "calibration slope", title, xscale="log", ylim=(0, 1.15), legend=False)
     left.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2, fontsize=11, frameon=False)
     for index, name in enumerate(("auc_loss", "log_loss_excess", "error_excess")):
         theory_line(right, samples, np.maximum(table[name], 1e-9), index, table[name].attrs["long_name"])
     risk = np.asarray(table.no_fit_probability)
-    seen = risk > 1e-5
-    theory_line(right, samples[seen], risk[seen], 3, "probability that no fit exists", linestyle="--")
+    visible = risk > 1e-5
+    theory_line(right, samples[visible], risk[visible], 3, "probability that no fit exists", linestyle="--")
     finish(
         right,
         "samples $n$",
-        "loss against the true model",
-        "what each number of samples costs",
+        "loss relative to the true model",
+        "losses by number of samples",
         xscale="log",
         yscale="log",
         ylim=(1e-5, 2),
@@ -70,7 +73,7 @@ def sample_size_figure(found: SampleSize, fits: int = 0) -> Figure:
 
 
 def stopping_figure(table: xr.Dataset, label: str | None = None, **scales: Any) -> Figure:
-    """Window and errors of a table of plans along its one parameter."""
+    """Draw the window of stopping times and the errors of a table of plans against its parameter."""
     figure, (left, right) = new_figure(columns=2)
     (name,) = table.test_error.dims
     draw_plans(left, right, table, label or str(name).replace("_", " "), (True, True), **scales)
@@ -78,19 +81,19 @@ def stopping_figure(table: xr.Dataset, label: str | None = None, **scales: Any) 
 
 
 def draw_plans(above: Axes, below: Axes, table: xr.Dataset, label: str, legends: tuple[bool, bool], **scales: Any) -> None:
-    """The window in time on one panel, the errors at the best time and at the end on another."""
+    """Draw the window of stopping times on one panel, and the errors at the best time and at the end on another."""
     (name,) = table.test_error.dims
     x = table[name].values
     late = np.where(np.isfinite(table.overfit), table.overfit, np.nan)
     top = np.where(
         np.isfinite(late), late, np.nanmax(np.append(late, table.time))
-    )  # a window without end is drawn to the top
+    )  # a window without end is drawn up to the largest time of the panel
     window = f"within {100 * table.attrs['slack']:g} % of the best"
     above.fill_between(x, table.learned, top, color=COLOURS[0], alpha=0.15, linewidth=0, label=window)
-    marks = {"marker": ".", "markersize": 7}  # where it was computed: the lines between are only drawn
+    marks = {"marker": ".", "markersize": 7}  # points mark the computed values; the lines only connect them
     theory_line(above, x, table.time, 0, "best time", **marks)
     theory_line(below, x, table.test_error, 0, "test error, stopped", **marks)
-    theory_line(below, x, table.final_test_error, 1, "test error, trained on", **marks)
+    theory_line(below, x, table.final_test_error, 1, "test error, at the end", **marks)
     theory_line(below, x, table.train_error, 0, "train error, stopped", linestyle="--", **marks)
     finish(above, label, "time $t$", legend=legends[0], yscale="log", **scales)
     finish(below, label, "error", legend=legends[1], **scales)
@@ -100,7 +103,10 @@ def draw_plans(above: Axes, below: Axes, table: xr.Dataset, label: str, legends:
 
 
 def scaling_fit_figure(fit: ScalingFit, title: str = "") -> Figure:
-    """The runs with the fitted loss, and the best size against the compute with its band (where the runs decide it)."""
+    """Draw the runs with the fitted loss, and the best size against the compute.
+
+    The best size and its band are drawn only if the runs determine them.
+    """
     figure, (left, right) = new_figure(columns=2)
     runs = fit.runs
     N, D = np.exp(runs.n + runs.centre_n), np.exp(runs.d + runs.centre_d)
@@ -134,7 +140,10 @@ def scaling_fit_figure(fit: ScalingFit, title: str = "") -> Figure:
 def draw_curve(
     axes: Axes, curve: xr.Dataset, measured: xr.Dataset | None = None, index: int = 0, label: str = "forecast"
 ) -> None:
-    """One learning curve: solid with its band where the data reach, dashed beyond, real fits as points."""
+    """Draw a learning curve with its band.
+
+    The line is solid up to the number of points in the data and dashed beyond. Real fits are points.
+    """
     n, beyond = curve.n.values, curve.extrapolated.values
     inside = ~beyond
     start = max(int(np.argmax(beyond)) - 1, 0) if beyond.any() else len(n)
@@ -154,7 +163,7 @@ def draw_curve(
 
 
 def forecast_figure(curve: xr.Dataset, measured: xr.Dataset | None = None, title: str = "") -> Figure:
-    """A forecast with its band, real fits, the end of the data, and beyond it what else one would guess."""
+    """Draw a forecast with its band, real fits, the number of points in the data, and simpler guesses beyond it."""
     figure, (axes,) = new_figure(width=7.2)
     ridges = np.unique(curve["ridge"].values)
     words = rf"forecast, $\lambda = {ridges[0]:.2g}$" if ridges.size == 1 else "forecast, best ridge at every $n$"
@@ -200,4 +209,4 @@ def forecast_figure(curve: xr.Dataset, measured: xr.Dataset | None = None, title
 
 
 MEASURED = {"mse": "test_error", "error": "classification_error"}
-"""Metrics that real fits measure."""
+"""The variable of the real fits that measures each metric."""

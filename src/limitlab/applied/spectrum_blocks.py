@@ -1,9 +1,10 @@
-"""The spectrum of one's own network: outliers of Hessian and gradients' second moment by layer, and the weights' alignment with them.
+"""Spectra of the Hessian and of the second moment of the gradients of your own network, for each layer.
 
-For every array of parameters w (a "block") the Hessian E[d^2 L / dw^2] and the second moment E[dL/dw dL/dw^T] of the gradients are
-known only through their products with vectors, two passes of automatic differentiation (JAX, or PyTorch) over batches of the data. The top
-eigenpairs come from restarted Lanczos, the density from stochastic Lanczos quadrature; no matrix is ever formed, and memory is a few
-dozen vectors of the block's size plus one batch (docs/theory/alignment.md says what to expect in two models).
+A "block" is one array w of parameters. Its matrices are the Hessian E[d^2 L / dw^2] and the second moment E[dL/dw dL/dw^T] of the
+gradients. The code computes only their products with vectors, by two passes of automatic differentiation (JAX or PyTorch) over batches of
+the data. The top eigenpairs come from restarted Lanczos, and the density from stochastic Lanczos quadrature. No matrix is formed. The
+memory is that of a few dozen vectors of the size of the block, plus one batch. docs/theory/alignment.md describes the spectra of two
+models.
 """
 
 from __future__ import annotations
@@ -38,13 +39,13 @@ class BlockReport:
     Attributes
     ----------
     name, matrix, size
-        Where it stands among the parameters, "hessian" or "gradient", number of its parameters.
+        Name of the block, "hessian" or "gradient", and number of parameters.
     values, vectors
         Largest eigenvalues and unit eigenvectors (columns).
     weights
-        The parameters themselves, flat.
+        The parameters as a vector.
     measure
-        The whole spectrum, approximately; None if it was not asked for.
+        Approximation of the whole spectrum; None if `density` is False.
     """
 
     name: str
@@ -56,13 +57,19 @@ class BlockReport:
     measure: SpectralMeasure | None
 
     def alignment(self, count: int | None = None) -> float:
-        """Length of the weights' projection to the first `count` eigenvectors (default: all that were computed), relative to their own."""
+        """Return the norm of the projection of the weights onto the first `count` eigenvectors, relative to the norm of the weights.
+
+        By default the projection uses all computed eigenvectors.
+        """
         length = float(np.linalg.norm(self.weights))
-        chosen = self.vectors[:, : self.values.size if count is None else count]
-        return float(np.linalg.norm(chosen.T @ self.weights)) / length if length > 0 else 0.0
+        top = self.vectors[:, : self.values.size if count is None else count]
+        return float(np.linalg.norm(top.T @ self.weights)) / length if length > 0 else 0.0
 
     def outliers(self) -> int:
-        """Eigenvalues before the widest gap (in ratio) among the positive ones: how many stand apart, where a few do."""
+        """Return the number of eigenvalues above the largest gap (in ratio) between positive eigenvalues.
+
+        This is the number of outliers if there are a few.
+        """
         positive = self.values[self.values > 0]
         if positive.size < 2:
             return int(positive.size)
@@ -71,12 +78,12 @@ class BlockReport:
 
 @dataclass(frozen=True)
 class NetworkSpectrum:
-    """Blocks by (name, matrix). Prints as a table; `block` picks one, `plot` draws all."""
+    """The spectra of all blocks, by (name, matrix). `block` returns a single spectrum, and `plot` draws all."""
 
     blocks: Mapping[tuple[str, Matrix], BlockReport]
 
     def block(self, name: str, matrix: Matrix = "hessian") -> BlockReport:
-        """One block by the name of its parameters."""
+        """Return the spectrum of a block by the name of its parameters."""
         if (name, matrix) not in self.blocks:
             known = [known for known, kind in self.blocks if kind == matrix]
             raise ValueError(f"there is no block {name!r} of the {matrix}: {did_you_mean(name, known)}")
@@ -90,14 +97,14 @@ class NetworkSpectrum:
     def __str__(self) -> str:
         head = f"{'block':<20} {'matrix':<9} {'size':>8} {'alignment':>9}  largest eigenvalues"
         rows = [
-            f"{one.name:<20} {one.matrix:<9} {one.size:>8} {one.alignment():>9.4f}  "
-            + " ".join(f"{value:.4g}" for value in one.values[:6])
-            for one in self.blocks.values()
+            f"{block.name:<20} {block.matrix:<9} {block.size:>8} {block.alignment():>9.4f}  "
+            + " ".join(f"{value:.4g}" for value in block.values[:6])
+            for block in self.blocks.values()
         ]
         return "\n".join([head, *rows])
 
     def plot(self) -> Figure:
-        """A panel per block: density of the spectrum (if it was computed) and the largest eigenvalues as ticks."""
+        """Draw one panel per block, with the density of the spectrum (if it was computed) and the largest eigenvalues as ticks."""
         from matplotlib.figure import Figure
 
         figure = Figure(figsize=(5 * len(self.names), 3.4 * 2), layout="constrained")
@@ -108,12 +115,12 @@ class NetworkSpectrum:
                 if (name, matrix) not in self.blocks:
                     axes.set_axis_off()
                     continue
-                one = self.blocks[name, matrix]
-                axes.plot(one.values, np.full(one.values.size, FLOOR), "|", color="#D55E00", markersize=16, label="largest")
-                if one.measure is not None:
-                    low, high = float(one.measure.nodes.min()), max(float(one.values[0]), float(one.measure.nodes.max()))
+                values, measure = self.blocks[name, matrix].values, self.blocks[name, matrix].measure
+                axes.plot(values, np.full(values.size, FLOOR), "|", color="#D55E00", markersize=16, label="largest")
+                if measure is not None:
+                    low, high = float(measure.nodes.min()), max(float(values[0]), float(measure.nodes.max()))
                     points, width = np.linspace(low, high, 400), max(high - low, 1e-12) / 100
-                    axes.semilogy(points, np.maximum(one.measure.density(points, width), FLOOR), color="#0072B2")
+                    axes.semilogy(points, np.maximum(measure.density(points, width), FLOOR), color="#0072B2")
                 axes.legend(frameon=False)
         return figure
 
@@ -131,28 +138,29 @@ def spectrum(
     probes: int = 4,
     steps: int = 30,
 ) -> NetworkSpectrum:
-    """Top eigenpairs of Hessian and gradients' second moment of every block of parameters of a JAX or PyTorch model.
+    """Return the top eigenpairs of the Hessian and of the second moment of the gradients, for every block of a model.
 
     Parameters
     ----------
     loss
-        `loss(params, *batch)`: the mean loss over a batch, a function of JAX arrays; with a PyTorch module `loss(module, *batch)`, which
-        calls the module on tensors, for example `cross_entropy(module(x), y)`. Per-sample gradients are those of batches of one.
+        A function `loss(params, *batch)` of JAX arrays that returns the mean loss over a batch. For a PyTorch module it is
+        `loss(module, *batch)`, which calls the module on tensors, for example `cross_entropy(module(x), y)`. Per-sample gradients are
+        computed with batches of one sample.
     params
-        Any tree of arrays of floats, or a `torch.nn.Module` (where PyTorch is installed; in evaluation mode, and left as it is). Every
-        array is a block. Computations are in double precision.
+        Any tree of arrays of floats, or a `torch.nn.Module` if PyTorch is installed. A copy of the module is evaluated in evaluation mode.
+        Every array is a block. Computations are in double precision.
     data
-        An array (or tensor), or a tuple of them, whose first axes count the samples.
+        An array (or tensor), or a tuple of arrays. The first axis of each counts the samples.
     count
-        Eigenpairs per block (all of them in smaller blocks).
+        Number of eigenpairs per block, or all if the block has fewer.
     matrices
         "hessian", "gradient" or both.
     blocks
-        Names of the blocks that are wanted, as the result prints them (default: all).
+        Names of the blocks to compute, as in the printed result (default: all).
     density
-        Whether to compute the whole spectrum too, by stochastic Lanczos quadrature with `probes` random vectors and `steps` steps.
+        Whether to approximate the whole spectrum too, by stochastic Lanczos quadrature with `probes` random vectors and `steps` steps.
     batch
-        Samples per pass: memory against speed.
+        Samples per pass. Larger batches are faster and need more memory.
     tolerance
         Relative accuracy of the eigenvalues.
 
@@ -161,9 +169,9 @@ def spectrum(
     >>> X = np.random.default_rng(0).standard_normal((200, 5)) * [3, 1, 1, 1, 1]
     >>> def loss(params, x, y):
     ...     return ((x @ params["w"] - y) ** 2).mean() / 2
-    >>> found = spectrum(loss, {"w": np.ones(5)}, (X, X[:, 0]), count=2)
+    >>> result = spectrum(loss, {"w": np.ones(5)}, (X, X[:, 0]), count=2)
     >>> exact = np.linalg.eigvalsh(X.T @ X / 200)[::-1][:2]
-    >>> bool(np.allclose(found.block("w").values, exact))
+    >>> bool(np.allclose(result.block("w").values, exact))
     True
     """
     if count < 1:
@@ -176,7 +184,7 @@ def spectrum(
     for wanted in blocks or ():
         if wanted not in known:
             raise ValueError(f"there is no block {wanted!r}: {did_you_mean(wanted, list(known))}")
-    found: dict[tuple[str, Matrix], BlockReport] = {}
+    reports: dict[tuple[str, Matrix], BlockReport] = {}
     for name, (weights, product_of) in known.items():
         if blocks is not None and name not in blocks:
             continue
@@ -184,23 +192,23 @@ def spectrum(
             product, size = product_of(matrix), weights.size
             pairs = top_eigenpairs(product, size, min(count, size), tolerance)
             measure = spectral_measure(product, size, steps, probes) if density else None
-            found[name, matrix] = BlockReport(name, matrix, size, pairs.values, pairs.vectors, weights, measure)
-    return NetworkSpectrum(found)
+            reports[name, matrix] = BlockReport(name, matrix, size, pairs.values, pairs.vectors, weights, measure)
+    return NetworkSpectrum(reports)
 
 
 def spectrum_along(
     loss: Callable[..., Any], checkpoints: Sequence[Any], data: Any, labels: Sequence[float] | None = None, **options: Any
 ) -> xr.Dataset:
-    """Alignment and largest eigenvalues of every block at several moments of a training.
+    """Return the alignment and the largest eigenvalue of every block at several times of a training.
 
     Parameters
     ----------
     loss, data, **options
-        As for `spectrum`.
+        Arguments of `spectrum`.
     checkpoints
-        Parameters at those moments.
+        Parameters at these times.
     labels
-        Times of the checkpoints (default 0, 1, 2, ...).
+        The times (default 0, 1, 2, ...).
 
     Examples
     --------
@@ -216,7 +224,7 @@ def spectrum_along(
     names, kinds = reports[0].names, list(dict.fromkeys(matrix for _, matrix in reports[0].blocks))
 
     def table(value: Callable[[BlockReport], float]) -> Array:
-        return np.array([[[value(one.blocks[name, kind]) for one in reports] for name in names] for kind in kinds])
+        return np.array([[[value(report.blocks[name, kind]) for report in reports] for name in names] for kind in kinds])
 
     dims = ("matrix", "block", "checkpoint")
     times = list(range(len(reports))) if labels is None else list(labels)
@@ -224,11 +232,11 @@ def spectrum_along(
         {
             "alignment": (
                 dims,
-                table(lambda one: one.alignment()),
-                {"long_name": "alignment of the weights with the top of the block"},
+                table(lambda block: block.alignment()),
+                {"long_name": "alignment of the weights with the top eigenvectors of the block"},
             ),
-            "largest_eigenvalue": (dims, table(lambda one: float(one.values[0])), {"long_name": "largest eigenvalue"}),
-            "outliers": (dims, table(lambda one: one.outliers()), {"long_name": "eigenvalues before the widest gap"}),
+            "largest_eigenvalue": (dims, table(lambda block: float(block.values[0])), {"long_name": "largest eigenvalue"}),
+            "outliers": (dims, table(lambda block: block.outliers()), {"long_name": "eigenvalues above the largest gap"}),
         },
         {"matrix": kinds, "block": names, "checkpoint": times},
     )

@@ -1,8 +1,8 @@
-"""When to stop training: the minimum of the test error along a trajectory, and the window around it.
+"""Stopping times of training, at the minimum of the test error along a trajectory, and the window of good times.
 
-Every law with a test error along training times has one. For a two-layer network learning takes a time of order 1 and overfitting a
-time of order m (docs/theory/two_layer_dynamics.md, section "Timeline"): between them lies a window in which the test error is within a
-given share of its least value. For least squares the early stopping time plays the part of a penalty (docs/theory/early_stopping.md).
+The functions accept every law with a test error along training times. A two-layer network learns in a time of order 1 and overfits in a
+time of order m (docs/theory/two_layer_dynamics.md, section "Timeline"). Between these times lies a window in which the test error is close
+to its smallest value. For least squares, early stopping acts like a penalty (docs/theory/early_stopping.md).
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ __all__ = ["plan_stopping", "stop", "stopping_table"]
 Floats = NDArray[np.float64]
 
 SLACK = 0.05
-"""How far above the best test error the window reaches, unless told otherwise."""
+"""Default relative excess over the best test error that is allowed in the window."""
 
 STEPS_PER_TIME = 8
-"""Steps per unit of time, or per time of the fastest mode if that is shorter, unless the law has more: enough for four digits."""
+"""Fewest steps per unit of time, or per time of the fastest mode if that is shorter. They give four correct digits."""
 
 ABOUT: dict[str, dict[str, str]] = {
     "time": dict(long_name="best time to stop", symbol=r"t_{opt}"),
@@ -44,16 +44,17 @@ ABOUT: dict[str, dict[str, str]] = {
 
 @dataclass(frozen=True)
 class StoppingPlan:
-    """When to stop, and how much it matters.
+    """The best time to stop training, and the errors there and at the end.
 
     Attributes
     ----------
     time, test_error, train_error, overlap
-        The best time and the state there (train error and overlap where the law has them).
+        The best time, and the errors and the overlap at this time (train error and overlap only if the law has them).
     learned, overfit
-        First and last time at which the test error is within `slack` of the best one (`overfit` is inf if it never leaves).
+        First and last time of the window in which the test error is at most (1 + slack) times the best. `overfit` is inf if the window does
+        not end.
     final_test_error, final_train_error
-        At the end of the trajectory: the price of not stopping.
+        The errors at the end of the trajectory, without early stopping.
     accuracy
         Estimated relative error of the trajectory.
     """
@@ -69,15 +70,15 @@ class StoppingPlan:
     accuracy: float
 
     def words(self) -> str:
-        """What to do, in a sentence."""
+        """Return a recommendation as a sentence."""
         if np.isinf(self.overfit):
             return (
-                f"up to the end the test error never rises far above its best value ({self.test_error:.4g} at time {self.time:.3g}): "
+                f"the test error stays close to its best value ({self.test_error:.4g} at time {self.time:.3g}) up to the end; "
                 f"train for a time of {self.learned:.3g} or longer"
             )
         return (
-            f"stop at time {self.time:.3g} (test error {self.test_error:.4g}), in any case between {self.learned:.3g} and "
-            f"{self.overfit:.3g}; training on to the end gives {self.final_test_error:.4g}"
+            f"stop at time {self.time:.3g} (test error {self.test_error:.4g}), or at any time between {self.learned:.3g} and "
+            f"{self.overfit:.3g}; the test error at the end is {self.final_test_error:.4g}"
         )
 
 
@@ -94,18 +95,18 @@ def stop(
     end: float | None = None,
     slack: float = SLACK,
 ) -> StoppingPlan | xr.Dataset:
-    """When to stop training: one plan, or with `over` a table of plans.
+    """Return the best time to stop training, or a table of such plans if `over` is given.
 
     Parameters
     ----------
     law
         Any law with a test error along training times: `TwoLayerDynamics` (the default), `EarlyStopping`, `MultiPassLeastSquares`, ...
     over
-        Values by name of a parameter: plans on a grid.
+        Values of parameters, by name. The result is then a table of plans on their grid.
     end
-        Last time to look at (default: until the test error has risen).
+        Last time of the trajectory (default: until the test error has risen).
     slack
-        The window holds the times whose test error is at most (1 + slack) times the best.
+        The window contains the times whose test error is at most (1 + slack) times the best.
 
     Returns
     -------
@@ -119,26 +120,26 @@ def stop(
     >>> plan.learned < plan.time < plan.overfit
     True
     """
-    chosen = TwoLayerDynamics() if law is None else law
+    trained = TwoLayerDynamics() if law is None else law
     if over:
-        return stopping_table(chosen, over, end=end, slack=slack)
-    return plan_stopping(chosen, end, slack)
+        return stopping_table(trained, over, end=end, slack=slack)
+    return plan_stopping(trained, end, slack)
 
 
 def plan_stopping(law: Law, end: float | None = None, slack: float = SLACK, points: int = 400) -> StoppingPlan:
-    """The best stopping time of a law, from its trajectory up to `end`.
+    """Return the best stopping time of a law, from its trajectory up to `end`.
 
     Parameters
     ----------
     law
-        What is trained and its data; its own times are not used.
+        The law of the training. Its parameter `times` is not used.
     end
-        Last time to look at. Default: of a two-layer network 4 times the width, at least 20; of another law as long as it takes until the
-        test error has left the window.
+        Last time of the trajectory. The default for a two-layer network is 4 times the width, at least 20. For other laws the trajectory is
+        extended until the test error has left the window.
     slack
-        The window holds the times whose test error is at most (1 + slack) times the best.
+        The window contains the times whose test error is at most (1 + slack) times the best.
     points
-        Times at which the trajectory is read.
+        Number of times at which the trajectory is computed.
 
     Examples
     --------
@@ -175,7 +176,7 @@ def plan_stopping(law: Law, end: float | None = None, slack: float = SLACK, poin
 
 
 def can_stop(law: type[Law]) -> bool:
-    """Whether a law has a test error along training times.
+    """Return whether a law has a test error along training times.
 
     >>> from limitlab.laws import EarlyStopping, Ridge
     >>> can_stop(EarlyStopping), can_stop(Ridge)
@@ -185,12 +186,12 @@ def can_stop(law: type[Law]) -> bool:
     return times is not None and times.kind == "coordinate" and "test_error" in law.outputs()
 
 
-LOOKS, STRETCH = 7, 4.0
-"""How often the end of a trajectory is moved, and by which factor, to find the rise of the test error."""
+MOST_EXTENSIONS, EXTENSION_FACTOR = 7, 4.0
+"""Largest number of extensions of a trajectory in search of a rise of the test error, and the factor of each."""
 
 
 def trajectory(law: Law, end: float | None, slack: float, points: int) -> tuple[Floats, xr.Dataset]:
-    """Times and what the law predicts there, up to `end` or until the test error has risen."""
+    """Return times and the prediction at these times, up to `end` or until the test error has risen."""
     if isinstance(law, TwoLayerDynamics):
         last = max(20.0, 4.0 * law.width) if end is None else float(end)
         steps = int(np.ceil(STEPS_PER_TIME * last * max(1.0, law.fastest_rate())))
@@ -198,11 +199,13 @@ def trajectory(law: Law, end: float | None, slack: float, points: int) -> tuple[
         first = min(8.0 * last / law.solver_steps, 0.1 * last)  # times that even the coarsest of the three grids resolves
         return _read(law, first, last, points)
     last, before = 4.0 if end is None else float(end), np.inf
-    for _ in range(LOOKS if end is None else 0):
+    for _ in range(MOST_EXTENSIONS if end is None else 0):
         test = _read(law, 1e-2 * last, last, 30)[1].test_error.values
-        if test[-1] > (1 + slack) * test.min() or abs(test[-1] / before - 1) < 0.1 * slack:  # risen, or at rest
+        if (
+            test[-1] > (1 + slack) * test.min() or abs(test[-1] / before - 1) < 0.1 * slack
+        ):  # the test error has risen or is constant
             break
-        last, before = STRETCH * last, test[-1]
+        last, before = EXTENSION_FACTOR * last, test[-1]
     return _read(law, 1e-4 * last, last, points)
 
 
@@ -216,7 +219,7 @@ def _at(result: xr.Dataset, name: str, place: int) -> float | None:
 
 
 def _vertex(times: Floats, values: Floats, best: int) -> float:
-    """Minimum of the parabola through the least value and its neighbours."""
+    """Return the minimum of the parabola through the smallest value and its neighbours."""
     if best in (0, values.size - 1):
         return float(times[best])
     curve = np.polyfit(times[best - 1 : best + 2], values[best - 1 : best + 2], 2)
@@ -224,16 +227,16 @@ def _vertex(times: Floats, values: Floats, best: int) -> float:
 
 
 def stopping_table(law: Law, over: Mapping[str, Sequence[Any]], **options: Any) -> xr.Dataset:
-    """Plans on a grid of parameters (width, samples, noise, scale of the start, ...), one variable per attribute of `StoppingPlan`.
+    """Return plans on a grid of parameters, with one variable per attribute of `StoppingPlan`.
 
     Parameters
     ----------
     law
-        What is trained; what is swept is replaced.
+        The law of the training. The parameters in `over` are replaced.
     over
-        Values by name of the parameter.
+        Values of parameters (width, samples, noise, scale of the start, ...), by name.
     **options
-        As for `plan_stopping`.
+        Options of `plan_stopping`.
 
     Examples
     --------

@@ -1,9 +1,10 @@
-"""How many patients does a risk model need? Sample sizes from the limit law of logistic regression, beside published rules of thumb.
+"""Sample sizes for logistic regression, from its limit law and from published rules of thumb.
 
-For p candidate predictors, a prevalence and the discrimination (AUC) of the true model, the law `LogisticCalibration` says what a fit
-without penalty on n patients is worth. Each requirement is monotone in p/n, so it is solved for n. Assumed: predictors are jointly
-Gaussian (skewed ones need more), the logistic model is right, all predictors are kept, no penalty. The mean over studies is promised, not
-the single study: `SampleSize.simulated_slopes` shows the spread. docs/theory/logistic_calibration.md, section "Sample sizes".
+The input is the number p of candidate predictors, the prevalence and the discrimination (AUC) of the true model. The law
+`LogisticCalibration` predicts the calibration and the losses of a fit without penalty to n samples. Each requirement is monotone in p/n, so
+it can be solved for n. The result assumes jointly Gaussian predictors (skewed ones need more samples), a correct logistic model, no
+selection of predictors and no penalty. The requirements hold in the mean over studies. A single study deviates from this mean, and
+`SampleSize.simulated_slopes` shows by how much. See docs/theory/logistic_calibration.md, section "Sample sizes".
 """
 
 from __future__ import annotations
@@ -33,35 +34,35 @@ __all__ = ["SampleSize", "sample_size"]
 
 Array = NDArray[np.float64]
 
-LARGEST_SHARE, SMALLEST_SHARE = 0.98, 1e-7  # of the existence threshold, between which p/n is looked for
-MARGIN_OF_ERROR, NORMAL_95 = 0.05, 1.96  # of Riley's third criterion
-OPTIMISM = 0.05  # of Riley's second
+LARGEST_SHARE, SMALLEST_SHARE = 0.98, 1e-7  # limits of the search for p/n, as shares of the existence threshold
+MARGIN_OF_ERROR, NORMAL_95 = 0.05, 1.96  # Riley's third criterion
+OPTIMISM = 0.05  # Riley's second criterion
 
 
 @dataclass(frozen=True)
 class SampleSize(Described):
-    """How many samples a logistic regression needs, and what the rules of thumb would give.
+    """The number of samples that a logistic regression needs, and the numbers that rules of thumb give.
 
     Attributes
     ----------
     predictors, auc, prevalence
-        What was asked for; `auc` is that of the true model.
+        The inputs; `auc` is the AUC of the true model.
     intercept, signal
         Mean and standard deviation of the true score, which follow from prevalence and AUC.
     needed
-        Whole number of samples by requirement (rounded up).
+        Number of samples for each requirement, rounded up.
     ratio, samples
-        p/n of the strictest requirement, and its whole number of samples.
+        p/n of the strictest requirement, and its number of samples, rounded up.
     riley_samples, riley_r2, riley_criteria
-        Riley's criterion (i) with the Cox-Snell R^2 behind it, and all three criteria by name.
+        Riley's criterion (i), the Cox-Snell R^2 that it uses, and all three criteria by name.
     ten_events_samples
-        Ten labels 1 per predictor.
+        Number of samples with ten labels 1 per predictor.
     slope_at_riley, slope_at_ten_events
-        Calibration slope of the law at these numbers of samples (0 where no fit exists).
+        Calibration slope of the law at these numbers of samples (0 if no fit exists).
     existence_threshold
-        p/n beyond which no fit exists.
+        p/n above which no fit exists.
     pilot
-        What the pilot table says, where one was given.
+        The results of the pilot table, if there is one.
     """
 
     predictors: int
@@ -84,13 +85,13 @@ class SampleSize(Described):
 
     @cached_property
     def table(self) -> xr.Dataset:
-        """What a range of numbers of samples buys, among them those of the law and of the rules of thumb."""
+        """Calibration and losses for a range of numbers of samples, which includes those of the law and of the rules of thumb."""
         known = [self.samples, self.riley_samples, self.ten_events_samples]
         least = 1.2 * self.predictors / self.existence_threshold
         return self.curve(np.unique(np.round([*np.geomspace(least, 3 * max(known), 8), *known])))
 
     def page(self) -> Page:
-        """Return the plain description: the numbers of samples by requirement, the assumptions, and what each number buys."""
+        """Return the plain description, with the samples for each requirement, the assumptions and a table of sample sizes."""
         facts = {"samples": f"{self.samples}"}
         facts |= {f"  for {name.replace('_', ' ')}": f"{count}" for name, count in self.needed.items()}
         facts |= {
@@ -103,24 +104,27 @@ class SampleSize(Described):
         data = {name: value for name, value in asdict(self).items() if not name.startswith("_")}
         if self.pilot is not None:
             data["pilot"] = {**data["pilot"], "remarks": self.pilot.remarks()}
-        return Page(facts=facts, tables=[Table(rows_of(self.table), "what each number of samples buys")], data=data)
+        return Page(facts=facts, tables=[Table(rows_of(self.table), "performance by number of samples")], data=data)
 
     def no_fit_probability(self, samples: ArrayLike) -> Any:
-        """Probability that the fit does not exist with so many samples."""
+        """Return the probability that no fit exists for this number of samples."""
         return self._existence.no_fit_probability(self.predictors, samples)[()]
 
     def law(self, samples: float | None = None) -> LogisticCalibration:
-        """The law at so many samples (default: those needed)."""
+        """Return the law for this number of samples (default: `self.samples`)."""
         ratio = self.ratio if samples is None else self.predictors / samples
         return LogisticCalibration(ratio=ratio, intercept=self.intercept, signal=self.signal)
 
     def simulated_slopes(self, samples: int | None = None, fits: int = 100) -> Array:
-        """Calibration slopes of single studies of this size; their mean is the promise, their spread is what one study risks."""
+        """Return the calibration slopes of simulated single studies of this size.
+
+        The requirement on the slope is about their mean. Their spread shows how far a single study can deviate from it.
+        """
         law = self.law(self.samples if samples is None else samples)
         return np.asarray(law.simulate_batch(self.predictors, range(fits)).calibration_slope.values)
 
     def curve(self, samples: ArrayLike) -> xr.Dataset:
-        """What each number of samples buys: slope, AUC, excesses over the true model, and the chance of no fit.
+        """Return slope, losses relative to the true model and the probability of no fit, for each number of samples.
 
         >>> table = sample_size(10, auc=0.8, prevalence=0.3).curve([200, 800])
         >>> bool(table.calibration_slope[0] < table.calibration_slope[1] < 1)
@@ -139,8 +143,8 @@ ASSUMES = "assumes Gaussian predictors, a logistic model, no selection, no penal
 ABOUT = {
     "calibration_slope": "calibration slope",
     "auc_loss": "AUC lost against the true model",
-    "log_loss_excess": "log-loss above the true model's",
-    "error_excess": "error rate above the true model's",
+    "log_loss_excess": "log-loss minus that of the true model",
+    "error_excess": "error rate minus that of the true model",
     "no_fit_probability": "probability that no fit exists",
 }
 
@@ -157,7 +161,7 @@ def sample_size(
     pilot: str | Path | tuple[ArrayLike, ArrayLike] | None = None,
     target: str | None = None,
 ) -> SampleSize:
-    """Samples that a logistic regression without penalty needs.
+    """Return the number of samples that a logistic regression without penalty needs.
 
     Parameters
     ----------
@@ -168,42 +172,43 @@ def sample_size(
     prevalence
         Share of labels 1.
     calibration_slope
-        Mean calibration slope to reach, between 0 and 1.
+        Smallest acceptable mean calibration slope, between 0 and 1.
     auc_loss
-        AUC that may be lost against the true model, in the mean.
+        Largest acceptable mean loss of AUC relative to the true model.
     log_loss_excess
-        Log-loss above the true model's, in the mean.
+        Largest acceptable mean excess of the log-loss over the true model.
     error_excess
-        Error rate above the true model's, in the mean.
+        Largest acceptable mean excess of the error rate over the true model.
     risk_no_fit
-        Largest probability that no fit exists.
+        Largest acceptable probability that no fit exists.
     pilot
-        A pilot table, as a file (.csv, .parquet or .npz) or as arrays (X, y). It gives those of the first three numbers that are missing.
+        A pilot table, as a file (.csv, .parquet or .npz) or as arrays (X, y). limitlab estimates `predictors`, `auc` and `prevalence` from
+        the table unless you give them.
     target
-        The pilot's column of labels.
+        Name of the column of labels in the pilot table.
 
     Raises
     ------
     ValueError
-        For values out of range.
+        If a value is out of range.
     UnreachableTarget
-        When even 10^7 times more samples than a fit needs to exist do not suffice.
+        If a requirement is not met even with 10^7 times as many samples as a fit needs to exist.
 
     Examples
     --------
-    >>> found = sample_size(20, auc=0.8, prevalence=0.2)
-    >>> found.samples, found.riley_samples, found.ten_events_samples
+    >>> study = sample_size(20, auc=0.8, prevalence=0.2)
+    >>> study.samples, study.riley_samples, study.ten_events_samples
     (1323, 882, 1000)
-    >>> round(found.slope_at_riley, 6)
+    >>> round(study.slope_at_riley, 6)
     0.854687
     """
-    seen = None if pilot is None else read_pilot(pilot, target)
-    if seen is not None:
-        predictors = seen.predictors if predictors is None else predictors
-        auc = seen.auc if auc is None else auc
-        prevalence = seen.prevalence if prevalence is None else prevalence
+    pilot_study = None if pilot is None else read_pilot(pilot, target)
+    if pilot_study is not None:
+        predictors = pilot_study.predictors if predictors is None else predictors
+        auc = pilot_study.auc if auc is None else auc
+        prevalence = pilot_study.prevalence if prevalence is None else prevalence
     if predictors is None or auc is None or prevalence is None:
-        raise ValueError("predictors, auc and prevalence must be given, or a pilot table that tells them")
+        raise ValueError("predictors, auc and prevalence are required: give all three, or a pilot table")
     _check(predictors, auc, prevalence, risk_no_fit)
     truth = true_score(auc, prevalence)
     case = existence(truth)
@@ -233,7 +238,7 @@ def sample_size(
         slope_at_riley=_promises(truth, case, predictors / riley["shrinkage"])["calibration_slope"],
         slope_at_ten_events=_promises(truth, case, predictors / events)["calibration_slope"],
         existence_threshold=case.threshold,
-        pilot=seen,
+        pilot=pilot_study,
         _existence=case,
     )
 
@@ -248,10 +253,10 @@ def _check(predictors: int, auc: float, prevalence: float, risk_no_fit: float) -
 
 
 def true_score(auc: float, prevalence: float) -> TrueScore:
-    """The Gaussian score of a logistic model with this AUC and prevalence.
+    """Return the Gaussian score of a logistic model with this AUC and prevalence.
 
-    >>> found = true_score(0.8, 0.2)
-    >>> round(found.intercept, 7), round(found.signal, 7)
+    >>> score = true_score(0.8, 0.2)
+    >>> round(score.intercept, 7), round(score.signal, 7)
     (-1.8258884, 1.3417095)
     """
     from scipy.optimize import brentq
@@ -269,22 +274,25 @@ def true_score(auc: float, prevalence: float) -> TrueScore:
 
 
 def _promises(truth: TrueScore, case: Existence, ratio: float) -> dict[str, float]:
-    """What a fit at this p/n is worth beside the true model; the limit of large scores where no fit exists."""
+    """Return the slope and the losses of a fit at this p/n relative to the true model.
+
+    Where no fit exists, the values are those of the limit of large scores.
+    """
     if ratio >= case.threshold:
         return dict(calibration_slope=0.0, auc_loss=math.inf, log_loss_excess=math.inf, error_excess=math.inf)
     score = solve_logistic(truth, Groups(ratio, (1.0,), (1.0,), (1.0,)), 0.0).score
     best = Score(truth, truth.intercept, truth.signal, 0.0)
-    got, least = score.losses(), best.losses()
+    losses, least = score.losses(), best.losses()
     return dict(
         calibration_slope=score.calibration()[0],
         auc_loss=best.auc() - score.auc(),
-        log_loss_excess=got["log_loss"] - least["log_loss"],
-        error_excess=got["classification_error"] - least["classification_error"],
+        log_loss_excess=losses["log_loss"] - least["log_loss"],
+        error_excess=losses["classification_error"] - least["classification_error"],
     )
 
 
 def _largest_ratio(truth: TrueScore, case: Existence, name: str, target: float) -> float:
-    """The largest p/n that meets one requirement, by bracketing in log p/n."""
+    """Return the largest p/n that meets a requirement, by bracketing in log p/n."""
     from scipy.optimize import brentq
 
     wanted = target < 1 if name == "calibration_slope" else True
@@ -313,7 +321,7 @@ def _largest_ratio(truth: TrueScore, case: Existence, name: str, target: float) 
 
 
 def _samples_for_a_fit(case: Existence, predictors: int, risk: float) -> float:
-    """n at which equation (5) gives the risk: a quadratic in sqrt n."""
+    """Return the n at which equation (5), a quadratic equation in sqrt n, gives this risk."""
     from scipy.special import ndtri
 
     slack = float(ndtri(risk)) * case.spread
@@ -324,7 +332,7 @@ def _samples_for_a_fit(case: Existence, predictors: int, risk: float) -> float:
 
 
 def cox_snell_r2(auc: float, prevalence: float) -> float:
-    """Cox and Snell's R^2 of two unit normals (cases, controls) a distance sqrt(2) Phi^-1(AUC) apart.
+    """Return Cox and Snell's R^2 of two Gaussian groups (cases, controls) of variance 1 at distance sqrt(2) Phi^-1(AUC).
 
     >>> round(cox_snell_r2(0.8, 0.2), 7)
     0.1827246
@@ -342,7 +350,9 @@ def cox_snell_r2(auc: float, prevalence: float) -> float:
 
 
 def riley_criteria(predictors: int, prevalence: float, r2: float, shrinkage: float = 0.9) -> dict[str, int]:
-    """Riley's three sample sizes: shrinkage at least S, optimism in R^2 at most 0.05, the prevalence to within 0.05.
+    """Return Riley's three sample sizes.
+
+    They are for shrinkage of at least S, for optimism in R^2 of at most 0.05, and for an estimate of the prevalence to within 0.05.
 
     >>> riley_criteria(20, 0.2, cox_snell_r2(0.8, 0.2))
     {'shrinkage': 882, 'optimism': 562, 'prevalence': 246}
@@ -360,5 +370,5 @@ def riley_criteria(predictors: int, prevalence: float, r2: float, shrinkage: flo
 
 
 def _null(prevalence: float) -> float:
-    """Mean log-likelihood of predicting the prevalence."""
+    """Return the mean log-likelihood of the prediction that is the prevalence for every sample."""
     return prevalence * math.log(prevalence) + (1 - prevalence) * math.log(1 - prevalence)

@@ -1,4 +1,4 @@
-"""What a law says of itself on the command line: how its parameters are typed, an example of its use."""
+"""Descriptions of laws for the command line, with the spelling of parameters and an example."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def kebab(name: str) -> str:
-    """The spelling of a parameter on the command line.
+    """Return the spelling of a parameter on the command line.
 
     >>> kebab("width_ratio")
     'width-ratio'
@@ -19,7 +19,7 @@ def kebab(name: str) -> str:
 
 
 def example(law: type[Law]) -> str:
-    """A prediction of this law that sweeps its first array parameter.
+    """Return a command that predicts this law in a sweep over its first array parameter.
 
     >>> from limitlab.laws import Ridge
     >>> example(Ridge)
@@ -44,7 +44,7 @@ def example(law: type[Law]) -> str:
 
 
 def span(default: Any, scale: str) -> tuple[float, float, str]:
-    """An interval around a default value worth looking at, and how to space it."""
+    """Return an interval around a default value, and its spacing."""
     from limitlab._core.parameters import numbers_in
 
     value = next((abs(item) for item in numbers_in(default) if item), 1.0)
@@ -55,7 +55,7 @@ def span(default: Any, scale: str) -> tuple[float, float, str]:
 
 
 def describe_law(law: type[Law]) -> dict[str, Any]:
-    """A law as a plain structure, for JSON."""
+    """Return the description of a law as a plain structure, for JSON."""
     from limitlab._core.about import allowed
     from limitlab._core.registry import law_id
     from limitlab.lab.claims import claims_of

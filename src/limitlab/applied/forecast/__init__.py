@@ -1,4 +1,4 @@
-"""The learning curve of one's own data from one eigendecomposition, without training a hundred models.
+"""Learning curves of your own data, from one eigendecomposition instead of a hundred trained models.
 
 >>> import numpy as np
 >>> from limitlab.applied.forecast import Forecast

@@ -1,46 +1,47 @@
-"""Errors at any number of points and any ridge: the law below N, the population functions from N on, and searches over both.
+"""Forecast errors at any number of points and any ridge.
+
+They come from the law for n < N and from the population functions for n >= N. Searches use both.
 
 Noise of the targets
 --------------------
-The noise of the targets is the value that makes the data most likely under the Gaussian process of the kernel.
+The noise of the targets is the value that maximises the likelihood of the data under the Gaussian process of the kernel.
 
-With K/N = sum s_k u_k u_k' and the targets along u_k of mean square N c_k, y is Gaussian with covariance a (K/N + l); a is eliminated and l
-minimises
+Let K/N = sum s_k u_k u_k', and let N c_k be the mean square of the targets along u_k. Then y is Gaussian with covariance a (K/N + l). The
+factor a is eliminated, and l minimises
 
     sum_k m_k log(s_k + l) + N log sum_k c_k / (s_k + l),          sigma^2 = l sum_k c_k / (s_k + l)                        (9a)
 
-(docs/theory/learning_curves.md). No further decomposition is needed. The continued error curve ends at this value. The value is not a
-claim about the data.
+(docs/theory/learning_curves.md). No further decomposition is needed. The extrapolated error curve tends to this value. The value depends on
+the kernel and need not be the true noise of the data.
 
 From N on
 ---------
-A fit to N points with ridge l' acts on the population like ridge regression with the effective ridge kappa = l' / (1 - df/N),
-and measures what the population does there: df(l') is the population's df1(kappa), d kappa / d l' gives its df2(kappa), and
-leave-one-out gives its error (docs/theory/learning_curves.md, eqs. 7-9). So the two functions that decide every learning
-curve of independent draws,
+A fit to N points with ridge l' acts on the population like ridge regression with the effective ridge kappa = l' / (1 - df/N). Properties of
+this fit estimate those of the population. df(l') estimates df1(kappa), d kappa / d l' determines df2(kappa), and leave-one-out estimates
+the error (docs/theory/learning_curves.md, eqs. 7-9). Two functions determine every learning curve of independent draws,
 
-    df1(kappa)  and  B(kappa) = test (1 - df2/n),
+    df1(kappa)  and  B(kappa) = test (1 - df2/n).
 
-are known for every kappa that the N points can reach, kappa >= kappa_0, without any model. A fit to n > N points with
-ridge lambda needs them at the root of kappa (1 - df1(kappa)/n) = lambda. Below kappa_0 (small ridge, many more points) they
-are continued as power laws with the slopes they have above it, B down to the noise of the targets (`floor`) and not to zero.
-The curve is anchored at n = N, where leave-one-out gives the error at every ridge.
+Fits to the N points with different ridges determine both for every kappa >= kappa_0, without any model. A fit to n > N points with ridge
+lambda needs them at the root of kappa (1 - df1(kappa)/n) = lambda. Below kappa_0 (small ridge, many more points) they are extrapolated as
+power laws with their slopes above kappa_0. B tends to the noise of the targets (`floor`) and not to zero. The curve is scaled such that its
+value at n = N is the leave-one-out error for every ridge.
 
 Below N
 -------
-The law of a random subset sees the targets through mean_i r_i(kappa)^2 / (1 - mean_i h_i(kappa))^2, where r = y - H y are the
-residuals of a ridge fit to all points with ridge kappa and h the diagonal of H (docs/theory/learning_curves.md, eq. 4). Two
-things can be read off the points themselves:
+The law of a random subset depends on the targets through mean_i r_i(kappa)^2 / (1 - mean_i h_i(kappa))^2. Here r = y - H y are the
+residuals of a ridge fit to all points with ridge kappa, and h is the diagonal of H (docs/theory/learning_curves.md, eq. 4). The points
+determine two further quantities:
 
-- with the leverage of each point in its own place, mean_i (r_i / (1 - h_i))^2, which at n = N is leave-one-out exactly;
-- the spread of that mean over populations of N such points: the jackknife, std(e_i^2) / (mean(e_i^2) sqrt N).
+- The mean with the leverage of each point, mean_i (r_i / (1 - h_i))^2. At n = N it is exactly the leave-one-out error.
+- The standard deviation of this mean over populations of N such points, by the jackknife, std(e_i^2) / (mean(e_i^2) sqrt N).
 
-Both depend on (n, ridge) through kappa only, so they are computed on a few dozen values of kappa and interpolated.
+Both depend on (n, ridge) through kappa only. They are computed at a few dozen values of kappa and interpolated.
 
 Large data
 ----------
-Six subsets of a thousand points cost seconds whatever N is, and on images they were closer than a Nystrom approximation of the same cost
-(docs/theory/learning_curves.md). Beyond the size of a subset the forecast is an extrapolation and is marked as one.
+Six subsets of a thousand points take seconds for any N. On images they were more accurate than a Nystrom approximation of the same cost
+(docs/theory/learning_curves.md). Beyond the size of a subset the forecast is an extrapolation, and the result says so.
 """
 
 from __future__ import annotations
@@ -62,11 +63,11 @@ from limitlab.numerics.roots import bracketed_root
 Array = NDArray[np.float64]
 
 NOISE_LEVELS = (1e-9, 1e3, 240)
-"""Least, largest and number of the values of l over the mean diagonal of the kernel that are compared."""
+"""Smallest value, largest value and number of values of l in the search, relative to the mean diagonal of the kernel."""
 
 
 def noise_floor(spectrum: Spectrum) -> float:
-    """sigma^2 of (9a): the part of the targets' mean square that is noise; 0 where no noise is more likely than some.
+    """Return sigma^2 of (9a), the noise part of the mean square of the targets; 0 if a fit without noise is more likely.
 
     >>> rng = np.random.default_rng(0)
     >>> from limitlab.applied.forecast._spectrum import from_features
@@ -87,17 +88,23 @@ def noise_floor(spectrum: Spectrum) -> float:
 
 NODES = 400
 LOWEST, HIGHEST = 1e-7, 1e4
-"""Ridges of the fits to all N points that are looked at, over the mean diagonal of the kernel."""
+"""Smallest and largest ridge of the fits to all N points, relative to the mean diagonal of the kernel."""
 
 LEAST_GAP = 0.5
-"""The reach of the data ends where a fit uses up more than half of the degrees of freedom: df2 is too uncertain beyond (on
-MNIST, extrapolating 700 points threefold without ridge, errors were -27 % with 0.05 in this place and -12 % with 0.5)."""
+"""Smallest remaining share of degrees of freedom in fits that determine the population functions.
+
+With a smaller share df2 is too uncertain. On MNIST, in extrapolations from 700 points by a factor of three without ridge, the errors were
+-27 % with 0.05 in this place and -12 % with 0.5.
+"""
 
 FEW_DIRECTIONS = 0.95
-"""A kernel with fewer directions than this share of the points has no tail: its functions are known down to kappa = 0."""
+"""A kernel with fewer directions than this share of the points has no tail of the spectrum.
+
+Its population functions are known down to kappa = 0.
+"""
 
 FLOOR_SHARE = 0.999
-"""The floor is kept below B where the reach of the data ends."""
+"""Largest floor, relative to B at the smallest kappa that the data determine."""
 
 LARGEST_LOG = 600.0
 SLOPE_WINDOW = np.log(10.0)
@@ -109,11 +116,11 @@ class Extrapolation(NamedTuple):
     Attributes
     ----------
     test_error, train_error, degrees_of_freedom, effective_ridge
-        As in `laws.regression.finite_population.LearningCurve`; with the correction for unequal leverages if there is one.
+        Quantities of `laws.regression.finite_population.LearningCurve`, with the correction for unequal leverages if there is one.
     law_error
         The test error without the correction.
     fitted_ridge
-        The ridge of the fit to all N points that has the same effective ridge; its residuals are those to resample.
+        The ridge of the fit to all N points that has the same effective ridge. Resampling uses the residuals of this fit.
     """
 
     test_error: Array
@@ -125,16 +132,16 @@ class Extrapolation(NamedTuple):
 
 
 class ErrorFunction(NamedTuple):
-    """B as a function of log kappa, and the leave-one-out error of the fit to all points as a function of its ridge.
+    """B against log kappa, and the leave-one-out error of the fit to all points against its ridge.
 
     Attributes
     ----------
     log_bias
         log B at the nodes of `PopulationFunctions.log_kappa`.
     floor
-        The value to which B is continued.
+        Limit of B for small kappa.
     slope
-        Power of kappa with which B above the floor is continued.
+        Power of kappa with which B approaches the floor.
     log_left_out
         Logarithm of the leave-one-out error at the nodes of `PopulationFunctions.all_ridges`.
     """
@@ -146,16 +153,16 @@ class ErrorFunction(NamedTuple):
 
 
 class PopulationFunctions:
-    """df1, df2 and B of the population behind N points, as functions of log kappa.
+    """Estimates of df1, df2 and B of the population of N points, as functions of log kappa.
 
     Parameters
     ----------
     spectrum
         The points.
     correction
-        Factor for unequal leverages at a ridge of the fit to all points; None means generalised cross-validation.
+        Factor for unequal leverages at a ridge of the fit to all points. None means generalised cross-validation.
     largest_ridge
-        The largest ridge that will be asked for.
+        Upper bound for the ridges of later calls.
     """
 
     def __init__(self, spectrum: Spectrum, correction: Callable[[Array], Array] | None = None, largest_ridge: float = 0.0):
@@ -166,7 +173,7 @@ class PopulationFunctions:
         u = lam[:, None] / (s + lam[:, None])
         gap = (1 - positive.sum() / total) + (positive * u).sum(axis=1) / total
         mixed = (positive * u * (1 - u)).sum(axis=1) / total
-        # d kappa / d lambda = 1 / (1 - df2/N) of the population: at least 1 in the limit; N points may say slightly less
+        # d kappa / d lambda = 1 / (1 - df2/N) is at least 1 in the limit; estimates from N points may be slightly smaller
         slope = np.maximum((gap - mixed) / gap**2, 1.0)
         test = (c * u**2).sum(axis=1) / gap**2
         self.unit, self.population = unit, float(total)
@@ -175,7 +182,7 @@ class PopulationFunctions:
         first = 0 if self.complete else int(np.argmax(gap >= LEAST_GAP))
         self.log_kappa, self.log_ridge = np.log(lam / gap)[first:], np.log(lam)[first:]
         self.log_df1, self.log_df2 = _log(total * (1 - gap)[first:]), _log(total * (1 - 1 / slope)[first:])
-        self.slope = self._slope(self.log_df1)  # under a power law df2 is a fixed share of df1, so both have one slope
+        self.slope = self._slope(self.log_df1)  # under a power law df2 is a fixed share of df1, so both have this slope
         noise = noise_floor(spectrum)
 
         def error_function(errors: Array) -> ErrorFunction:
@@ -192,22 +199,25 @@ class PopulationFunctions:
         return 0.0 if self.complete else float(np.polyfit(self.log_kappa[near], values[near], 1)[0])
 
     def count(self, values: Array, x: Array) -> Array:
-        """`log_df1` or `log_df2` at log kappa: as measured down to the least known kappa, a power law below it."""
+        """Return `log_df1` or `log_df2` at log kappa, by interpolation and, below the smallest known kappa, by a power law."""
         return np.asarray(np.interp(x, self.log_kappa, values) + self.slope * np.minimum(x - self.log_kappa[0], 0.0))
 
     def bias(self, known: ErrorFunction, x: Array) -> Array:
-        """The logarithm of B at log kappa: as measured down to the least known kappa, a power law above the floor below it."""
+        """Return the logarithm of B at log kappa.
+
+        Below the smallest known kappa, B minus the floor is extrapolated as a power law.
+        """
         inside = np.interp(x, self.log_kappa, known.log_bias)
         below = known.slope * np.minimum(x - self.log_kappa[0], 0.0)
         if not known.floor:
             return np.asarray(inside + below)
-        share = known.floor / np.exp(known.log_bias[0])  # of noise in B at the least known kappa
+        share = known.floor / np.exp(known.log_bias[0])  # share of noise in B at the smallest known kappa
         return np.asarray(inside + np.log(share + (1 - share) * np.exp(below)))
 
     def effective(self, n: Array, lam: Array) -> tuple[Array, NDArray[np.bool_]]:
-        """log kappa of n points with ridge lambda, and where kappa is 0 (no ridge, fewer directions than points)."""
+        """Return log kappa of n points with ridge lambda, and where kappa is 0 (no ridge, fewer directions than points)."""
         top, floor = np.full(n.shape, self.log_kappa[-1]), np.full(n.shape, np.log(np.finfo(float).tiny) / 2)
-        wanted = np.where(lam > 0, lam, self.unit)  # a stand-in where there is no equation to solve
+        wanted = np.where(lam > 0, lam, self.unit)  # a placeholder where there is no equation to solve
 
         def excess(x: Any) -> Any:
             return np.exp(x) * (1 - np.exp(self.count(self.log_df1, np.asarray(x))) / n) - wanted
@@ -221,24 +231,24 @@ class PopulationFunctions:
         return np.where(lam > 0, bracketed_root(excess, floor, top), floor), (lam == 0) & ~crowded
 
     def error(self, known: ErrorFunction, x: Array, n: Array) -> Array:
-        """Test error of n points at log kappa."""
+        """Return the test error of n points at log kappa."""
         df1, df2 = np.exp(self.count(self.log_df1, x)), np.exp(self.count(self.log_df2, x))
         with np.errstate(divide="ignore"):
             return np.asarray(np.exp(self.bias(known, x)) / np.maximum(1 - np.minimum(df2, df1) / n, 0.0))
 
     def left_out(self, known: ErrorFunction, lam: Array) -> Array:
-        """Leave-one-out error of the fit to all N points."""
+        """Return the leave-one-out error of the fit to all N points."""
         with np.errstate(divide="ignore"):
             return np.asarray(np.exp(np.interp(np.log(lam), self.all_ridges, known.log_left_out)))
 
 
 def largest_node(spectrum: Spectrum, largest_ridge: float) -> float:
-    """The largest ridge of the fits to all N points from which `PopulationFunctions` are made."""
+    """Return the largest ridge of the fits to all N points that determine `PopulationFunctions`."""
     return max(HIGHEST * spectrum.mean_diagonal, 10 * largest_ridge)
 
 
 def extrapolate(functions: PopulationFunctions, samples: Any, ridge: Any) -> Extrapolation:
-    """Errors of fits to n >= N points of the same kind.
+    """Return the errors of fits to n >= N points from the same population.
 
     Parameters
     ----------
@@ -249,7 +259,7 @@ def extrapolate(functions: PopulationFunctions, samples: Any, ridge: Any) -> Ext
 
     Examples
     --------
-    At n = N the answer is cross-validation of the fit to all points:
+    At n = N the result is the cross-validation error of the fit to all points:
 
     >>> from limitlab.applied.forecast._spectrum import from_numbers
     >>> s, c = 1 / np.arange(1, 41) ** 1.5, np.arange(1, 41) ** -1.2 / 2
@@ -282,10 +292,10 @@ def _log(values: Array) -> Array:
 
 PROFILE_NODES = 48
 PROFILE_RANGE = (1e-7, 1e2)
-"""Values of kappa over the mean diagonal of the kernel between which the profile is computed."""
+"""Range of kappa for the profile, relative to the mean diagonal of the kernel."""
 
 COLUMNS = 256
-"""Columns per matrix product."""
+"""Largest number of columns in a matrix product."""
 
 
 @dataclass(frozen=True)
@@ -297,7 +307,7 @@ class Profile:
     log_kappa
         Nodes, increasing.
     log_correction
-        Logarithm of mean (r / (1 - h))^2 over mean r^2 / (1 - mean h)^2; 0 where it means nothing.
+        Logarithm of mean (r / (1 - h))^2 over mean r^2 / (1 - mean h)^2; 0 where it is undefined.
     spread
         Standard deviation of the logarithm of mean (r / (1 - h))^2, by the jackknife.
     """
@@ -307,11 +317,11 @@ class Profile:
     spread: Array
 
     def correction(self, kappa: Any) -> Array:
-        """Factor that turns the law with the mean leverage into the one with the leverage of each point."""
+        """Return the factor that replaces the mean leverage in the law by the leverage of each point."""
         return np.exp(self._at(kappa, self.log_correction))
 
     def deviation(self, kappa: Any) -> Array:
-        """Relative standard error of a predicted test error, from the finite number of points."""
+        """Return the relative standard error of a predicted test error, which is due to the finite number of points."""
         return self._at(kappa, self.spread)
 
     def _at(self, kappa: Any, values: Array) -> Array:
@@ -324,15 +334,15 @@ class Profile:
 
 
 def profile(spectrum: Spectrum, nodes: int = PROFILE_NODES) -> Profile:
-    """The profile of a fitted population.
+    """Return the profile of a fitted population.
 
     Examples
     --------
     >>> from limitlab.applied.forecast._spectrum import from_features
     >>> rng = np.random.default_rng(0)
     >>> X = rng.standard_normal((200, 5))
-    >>> found = profile(from_features(X, X[:, :1] + rng.standard_normal((200, 1))))
-    >>> bool(abs(found.correction(0.01) - 1) < 0.02), bool(0.05 < found.deviation(0.01) < 0.2)
+    >>> unequal = profile(from_features(X, X[:, :1] + rng.standard_normal((200, 1))))
+    >>> bool(abs(unequal.correction(0.01) - 1) < 0.02), bool(0.05 < unequal.deviation(0.01) < 0.2)
     (True, True)
     """
     kappas = np.geomspace(*PROFILE_RANGE, nodes) * spectrum.mean_diagonal
@@ -357,24 +367,24 @@ def _piece(spectrum: Spectrum, kappas: Array) -> tuple[Array, Array]:
 
 
 CHUNK = 4_000_000
-"""Numbers per temporary array of the law."""
+"""Largest number of entries of a temporary array of the law."""
 
 RIDGES = (1e-6, 1e1)
-"""Ridges between which the best one is looked for, over the mean diagonal of the kernel."""
+"""Range of the search for the best ridge, relative to the mean diagonal of the kernel."""
 
 SEARCH, REFINE, REFINEMENTS = 36, 9, 3
 BIN = 0.02
-"""Eigenvalues within this relative distance are merged in searches: the error is of second order in it."""
+"""Relative distance within which eigenvalues are merged in searches. The error is of second order in it."""
 
 MOST_TIMES_MORE = 1000
-"""`samples_for` looks no further than so many times the data."""
+"""Largest multiple of the number of points in the search of `samples_for`."""
 
 SPLITS = 3
-"""Random splits of the data into two halves that test the extrapolation."""
+"""Number of random splits of the data into two halves that test the extrapolation."""
 
 
 class Errors(NamedTuple):
-    """Errors on a grid of n and ridge (broadcast), those of `finite_population.LearningCurve` and the relative deviation."""
+    """Errors at (n, ridge) with the fields of `finite_population.LearningCurve` and the relative deviation."""
 
     test_error: Array
     law_error: Array
@@ -386,7 +396,7 @@ class Errors(NamedTuple):
 
 @dataclass(frozen=True)
 class Population:
-    """A spectrum with what can be read off its points, and the errors that follow.
+    """The forecast errors of a spectrum.
 
     Parameters
     ----------
@@ -401,14 +411,14 @@ class Population:
 
     @cached_property
     def profile(self) -> Profile | None:
-        """Leverage correction and band; None for a spectrum without points."""
+        """The correction for leverages and the band; None for a spectrum without points."""
         if self.spectrum.vectors is None:
             return None
         return profile(self.spectrum)
 
     @cached_property
     def merged(self) -> Spectrum:
-        """The spectrum with close eigenvalues merged, for searches."""
+        """The spectrum with merged close eigenvalues, for searches."""
         return merged(self.spectrum)
 
     @cached_property
@@ -416,16 +426,16 @@ class Population:
         return {}
 
     def functions(self, corrected: bool, quick: bool, largest_ridge: float) -> PopulationFunctions:
-        """The population functions, made at first use and kept.
+        """Return the population functions. They are computed at first use and cached.
 
         Parameters
         ----------
         corrected
             Whether they include the correction for unequal leverages.
         quick
-            Whether they are those of the merged spectrum.
+            Whether to use the merged spectrum.
         largest_ridge
-            The largest ridge that will be asked for. Only a very large one needs functions of its own.
+            Upper bound for the ridges of later calls. Only a very large bound needs separate functions.
         """
         spectrum = self.merged if quick else self.spectrum
         known = self.profile if corrected else None
@@ -437,19 +447,19 @@ class Population:
 
     @cached_property
     def halves(self) -> list[Population]:
-        """Random halves of the points as populations of their own: pairs without a common point, whose sampling errors cancel."""
-        found = []
+        """Random halves of the points as populations. The halves of a pair have no common point, so their sampling errors cancel."""
+        halves = []
         for index in range(SPLITS):
             order = np.random.default_rng([self.seed, 2, index]).permutation(self.spectrum.population)
             middle = self.spectrum.population // 2
-            found += [
+            halves += [
                 Population(self.spectrum.subset(np.sort(rows)), self.seed)
                 for rows in (order[:middle], order[middle : 2 * middle])
             ]
-        return found
+        return halves
 
     def errors(self, samples: Any, ridge: Any, corrected: bool = True, quick: bool = False) -> Errors:
-        """Errors at (samples, ridge), which broadcast; n >= N is extrapolated. `quick` uses merged eigenvalues."""
+        """Return the errors at (samples, ridge), which broadcast. `quick` uses merged eigenvalues."""
         n, lam = np.broadcast_arrays(np.asarray(samples, dtype=float), np.asarray(ridge, dtype=float))
         spectrum = self.merged if quick else self.spectrum
         known = self.profile if corrected else None
@@ -472,7 +482,7 @@ class Population:
         return Errors(*out)
 
     def best_ridge(self, samples: Any, corrected: bool = True) -> tuple[Array, NDArray[np.bool_]]:
-        """The ridge with the least test error for every n, and whether it is an end of the range searched."""
+        """Return the ridge with the smallest test error for every n, and whether it is an end of the range of the search."""
         n = np.atleast_1d(np.asarray(samples, dtype=float))
         low, high = (math.log(end * self.spectrum.mean_diagonal) for end in RIDGES)
         grid = np.broadcast_to(np.linspace(low, high, SEARCH), (n.size, SEARCH))
@@ -481,25 +491,28 @@ class Population:
             best = values.argmin(axis=1)
             rows = np.arange(n.size)
             left, right = grid[rows, np.maximum(best - 1, 0)], grid[rows, np.minimum(best + 1, grid.shape[1] - 1)]
-            chosen = grid[rows, best]
+            at_best = grid[rows, best]
             grid = np.linspace(left, right, REFINE, axis=1)
         step = (high - low) / (SEARCH - 1) / 8
-        return np.exp(chosen), (chosen < low + step) | (chosen > high - step)
+        return np.exp(at_best), (at_best < low + step) | (at_best > high - step)
 
     def backtest(self, ridge: Any, corrected: bool = True) -> tuple[Array, Array]:
-        """What halves of the points say about all of them: forecasts of the error at n = N over (half, ridge), and the errors left out."""
+        """Return forecasts of the error at n = N from halves of the points over (half, ridge), and the leave-one-out errors."""
         lam = np.atleast_1d(np.asarray(ridge, dtype=float))
         total = self.spectrum.population
         reference = self.errors(total, lam, corrected).test_error
         return np.array([half.errors(total, lam, corrected).test_error for half in self.halves]), reference
 
     def tail_deviation(self, ridge: Any, corrected: bool = True) -> Array:
-        """b_t for every ridge: mean over the halves of the logarithm of forecast over truth, the error per doubling of the data."""
+        """Return b_t for every ridge, the error of a forecast per doubling of the data.
+
+        It is the mean over the halves of the logarithm of forecast over truth.
+        """
         forecasts, reference = self.backtest(ridge, corrected)
         return np.asarray(np.log(forecasts / reference).mean(axis=0))
 
     def samples_for(self, error: float, ridge_at: Callable[[Array], Array], corrected: bool = True) -> float:
-        """The smallest n whose predicted error is at most `error`; `ridge_at` gives the ridge used at each n."""
+        """Return the smallest n with a predicted error of at most `error`. `ridge_at` returns the ridge at each n."""
         total = self.spectrum.population
         grid = np.unique(np.round(np.geomspace(2, MOST_TIMES_MORE * total, 120)))
         values = self.errors(grid, ridge_at(grid), corrected, quick=True).test_error
@@ -507,8 +520,8 @@ class Population:
         if not reached.size:
             best = int(values.argmin())
             raise UnreachableTarget(
-                f"error = {error:g} is out of reach: the least predicted is {values[best]:.4g}, at n = {grid[best]:.0f}; "
-                "another ridge (ridge='best'), other features or another kernel may do better",
+                f"error = {error:g} cannot be reached: the smallest predicted error is {values[best]:.4g}, at n = {grid[best]:.0f}; "
+                "another ridge (ridge='best'), other features or another kernel may give a smaller error",
                 best=float(values[best]),
                 at=float(grid[best]),
             )
@@ -522,19 +535,19 @@ class Population:
 
 
 def approximation_error(spectrum: Spectrum, samples: Array, ridge: Array) -> float:
-    """Relative error of a Nystrom approximation at these points: twice the difference to half its rank.
+    """Return the relative error of a Nystrom approximation, which is twice the difference to half its rank.
 
-    That is a bound if the error falls faster than one over the root of the rank.
+    This is a bound if the error falls faster than one over the root of the rank.
     """
     if spectrum.coarse is None:
         return 0.0
     inside = np.minimum(samples, spectrum.population - 1)
-    fine, coarse = (Population(one).errors(inside, ridge, corrected=False).test_error for one in (spectrum, spectrum.coarse))
+    fine, coarse = (Population(s).errors(inside, ridge, corrected=False).test_error for s in (spectrum, spectrum.coarse))
     return float(2 * np.max(np.abs(coarse / fine - 1)))
 
 
 def law_errors(spectrum: Spectrum, samples: Array, ridge: Array) -> tuple[Array, Array, Array, Array]:
-    """The finite-population law for flat arrays of n and ridge, in pieces that fit into memory."""
+    """Return the finite-population law for flat arrays of n and ridge, in pieces that fit into memory."""
     pieces = max(1, -(-samples.size * spectrum.eigenvalues.size // CHUNK))
     parts = [
         learning_curve(n, lam, spectrum.eigenvalues, spectrum.energies, spectrum.population, spectrum.multiplicities)
@@ -546,11 +559,11 @@ def law_errors(spectrum: Spectrum, samples: Array, ridge: Array) -> tuple[Array,
 
 
 def merged(spectrum: Spectrum, width: float = BIN) -> Spectrum:
-    """A spectrum whose eigenvalues within a relative distance are replaced by their mean, energies added up.
+    """Return a spectrum in which eigenvalues within a relative distance are replaced by their mean, with summed energies.
 
     >>> from limitlab.applied.forecast._spectrum import from_numbers
-    >>> found = merged(from_numbers([1.0, 1.0, 0.5], [0.1, 0.2, 0.3], 10))
-    >>> found.eigenvalues.tolist(), found.multiplicities.tolist()
+    >>> spectrum = merged(from_numbers([1.0, 1.0, 0.5], [0.1, 0.2, 0.3], 10))
+    >>> spectrum.eigenvalues.tolist(), spectrum.multiplicities.tolist()
     ([1.0, 0.5, 0.0], [2.0, 1.0, 7.0])
     """
     s, m, c = spectrum.eigenvalues, spectrum.multiplicities, spectrum.energies
@@ -576,7 +589,7 @@ SUBSETS, SUBSET_SIZE = 6, 1000
 
 @dataclass(frozen=True)
 class Ensemble(Population):
-    """Several populations of one size, drawn from the same data; its own spectrum is that of the first.
+    """Several populations of the same size from the same data. The attribute `spectrum` is that of the first.
 
     Parameters
     ----------
@@ -587,21 +600,21 @@ class Ensemble(Population):
     parts: tuple[Population, ...] = field(default=())
 
     def errors(self, samples: Any, ridge: Any, corrected: bool = True, quick: bool = False) -> Errors:
-        """Errors averaged over the parts; their deviation is that of the average."""
-        found = [part.errors(samples, ridge, corrected, quick) for part in self.parts]
-        mean = Errors(*(np.mean([one[i] for one in found], axis=0) for i in range(len(found[0]))))
-        each = np.sqrt(np.mean([one.deviation**2 for one in found], axis=0) / len(self.parts))
+        """Return the errors averaged over the parts, with the deviation of the average."""
+        errors = [part.errors(samples, ridge, corrected, quick) for part in self.parts]
+        mean = Errors(*(np.mean([error[i] for error in errors], axis=0) for i in range(len(errors[0]))))
+        each = np.sqrt(np.mean([error.deviation**2 for error in errors], axis=0) / len(self.parts))
         return mean._replace(deviation=each)
 
     def backtest(self, ridge: Any, corrected: bool = True) -> tuple[Array, Array]:
-        """What halves of each part say about the part: forecasts over (half of any part, ridge), and the mean error left out."""
+        """Return forecasts of the error of each part from its halves over (half of any part, ridge), and the mean left-out error."""
         pairs = [part.backtest(ridge, corrected) for part in self.parts]
         reference = np.mean([truth for _, truth in pairs], axis=0)
         return np.concatenate([guess / truth for guess, truth in pairs]) * reference, reference
 
 
 def subset_rows(total: int, subsets: int, size: int, rng: np.random.Generator) -> list[NDArray[np.int64]]:
-    """Disjoint random subsets of the rows, as many as there are points for.
+    """Return disjoint random subsets of the rows, at most as many as the points allow.
 
     >>> [len(rows) for rows in subset_rows(2500, 6, 1000, np.random.default_rng(0))]
     [1000, 1000]

@@ -1,4 +1,4 @@
-"""`Forecast`: a scikit-learn estimator that knows its own learning curve."""
+"""`Forecast`, an estimator for scikit-learn that predicts its test error for any number of training points."""
 
 from __future__ import annotations
 
@@ -43,12 +43,15 @@ from limitlab.laws.regression.finite_population import flow_curve
 Array = NDArray[Any]
 
 TRUSTED_STEP, DOUBTED_STEP = 0.02, 0.07
-"""Errors of the backtest below which steps to twice and four times the data were wrong by more than 10 % hardly ever, and beyond which
-often (docs/theory/learning_curves.md)."""
+"""Two limits for the error of the backtest.
+
+Below the first, extrapolations to twice and four times the data were hardly ever wrong by more than 10 %. Above the second they often were
+(docs/theory/learning_curves.md).
+"""
 
 
 def labelled_dataset(variables: Mapping[str, tuple[Any, Any]], coordinates: Mapping[str, Any]) -> xr.Dataset:
-    """Variables with the long names and symbols of the observables."""
+    """Return a dataset of variables with the long names and symbols of the observables."""
     made = xr.Dataset(dict(variables), dict(coordinates), {"version": package_version()})
     for name in map(str, made.data_vars):
         meta = VOCABULARY.get(name, Observable(name.replace("_", " ")))
@@ -60,7 +63,7 @@ def labelled_dataset(variables: Mapping[str, tuple[Any, Any]], coordinates: Mapp
 
 
 def quantile(band: float) -> float:
-    """How many standard deviations a two-sided band has.
+    """Return the half width of a two-sided band of this probability, in standard deviations.
 
     >>> round(quantile(0.95), 3)
     1.96
@@ -73,7 +76,7 @@ def quantile(band: float) -> float:
 
 
 def trust_of(missed: float) -> str:
-    """What a backtest that missed by this much (in the logarithm) means for an extrapolation.
+    """Return the reliability of an extrapolation, from the error of its backtest (in the logarithm).
 
     >>> trust_of(0.01), trust_of(-0.05), trust_of(0.2)
     ('trusted', 'fair', 'doubtful')
@@ -81,17 +84,17 @@ def trust_of(missed: float) -> str:
     return "trusted" if abs(missed) < TRUSTED_STEP else "fair" if abs(missed) <= DOUBTED_STEP else "doubtful"
 
 
-def banded_curve(found: Errors, samples: Array, lam: Array, beyond: NDArray[np.bool_], band: float) -> xr.Dataset:
-    """A learning curve with its band."""
-    wide = np.exp(quantile(band) * found.deviation)
-    values: dict[str, Any] = {"test_error": found.test_error}
-    if found.deviation.any():
-        values |= {"test_error_low": found.test_error / wide, "test_error_high": found.test_error * wide}
+def banded_curve(errors: Errors, samples: Array, lam: Array, beyond: NDArray[np.bool_], band: float) -> xr.Dataset:
+    """Return a learning curve with its band."""
+    wide = np.exp(quantile(band) * errors.deviation)
+    values: dict[str, Any] = {"test_error": errors.test_error}
+    if errors.deviation.any():
+        values |= {"test_error_low": errors.test_error / wide, "test_error_high": errors.test_error * wide}
     values |= {
-        "law_error": found.law_error,
-        "train_error": found.train_error,
-        "degrees_of_freedom": found.degrees_of_freedom,
-        "effective_ridge": found.effective_ridge,
+        "law_error": errors.law_error,
+        "train_error": errors.train_error,
+        "degrees_of_freedom": errors.degrees_of_freedom,
+        "effective_ridge": errors.effective_ridge,
         "ridge": lam,
         "extrapolated": beyond,
     }
@@ -102,7 +105,10 @@ def banded_curve(found: Errors, samples: Array, lam: Array, beyond: NDArray[np.b
 def with_metric(
     made: xr.Dataset, metric: Any, value: Array, spread: Array | None, base: float, step_spread: Array, band: float
 ) -> xr.Dataset:
-    """The curve of a metric beside that of the mean square: value, band, the step from N, the last value known."""
+    """Return the curve of the mean square with that of a metric added.
+
+    For the metric it contains the value, the band, the ratio to the value at N, and the value at N.
+    """
     z = quantile(band)
     name = metric if isinstance(metric, str) else getattr(metric, "__name__", "metric")
     rising = name in ("accuracy", "auc")
@@ -123,12 +129,13 @@ def with_metric(
 
 
 class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
-    """Kernel ridge regression with its learning curve: errors for every number of points and ridge from one decomposition.
+    """Kernel ridge regression that predicts its test error for any number of training points and any ridge.
 
-    Fitted on N points, it predicts what ridge regression trained on n of them does on the others (`predict_error`), with a band
-    and beyond N (`learning_curve`, in any metric), for the best ridge (`best_ridge`), along training (`error_over_time`), and how
-    many points reach an error (`samples_for`). `backtest` says how far to trust an extrapolation, `check_gap` whether test data are
-    normal. As an estimator it is the fit to all N points.
+    A forecast is fitted to N points and needs one eigendecomposition. `predict_error` returns the errors of ridge regression trained on n
+    of the points and tested on the others. `learning_curve` adds a band, extrapolates beyond N, and accepts any metric. `best_ridge`
+    returns the best ridge for every n, `error_over_time` the errors along training, and `samples_for` the number of points that an error
+    requires. `backtest` estimates how reliable an extrapolation is. `check_gap` tests whether the error on test data is consistent with
+    the forecast. As an estimator of scikit-learn, a forecast is the fit to all N points.
 
     Parameters
     ----------
@@ -136,7 +143,7 @@ class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
         "linear", "rbf", "laplace", "relu-nngp", "ntk", "random-features", "auto" (the best of nine by leave-one-out), "precomputed"
         (then X is the Gram matrix), a function `(X, Y) -> matrix`, or a feature map with `transform`.
     ridge
-        lambda of (K/n + lambda), or "best": the one with the least expected error, at every n. scikit-learn's `KernelRidge` has
+        lambda in (K/n + lambda), or "best" for the ridge with the smallest expected error at every n. The `KernelRidge` of scikit-learn has
         alpha = n lambda.
     gamma, depth, width, activation
         Parameters of the kernels "rbf" (default: one over the total variance), "relu-nngp" (hidden layers) and
@@ -144,21 +151,21 @@ class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
     intercept
         Size of a constant feature, penalised like the others; 0 means none.
     task
-        "regression", "classification" (labels become one target of +-1, or one of 0 and 1 for each of several classes), or "auto": y holds
-        labels if it holds text, True and False, or few whole numbers.
+        "regression", "classification" or "auto". In a classification, two classes become one target of +1 and -1, and several classes
+        become one target of 0 and 1 each. "auto" means classification if y contains text, True and False, or few different whole numbers.
     method
-        "exact" (all eigenvectors), "subsets" (forecasts of disjoint random subsets, averaged), "nystrom" (features from `rank` random
-        points), or "auto": exact up to 5,000 points, then subsets.
+        "exact" (all eigenvectors), "subsets" (the average of forecasts from disjoint random subsets), "nystrom" (features from `rank`
+        random points), or "auto" (exact up to 5,000 points, then subsets).
     subsets, subset_size
-        How many subsets of how many points ("auto": 1,000).
+        Number of subsets, and points in each ("auto": 1,000).
     rank
-        Of the Nystrom approximation.
+        Rank of the Nystrom approximation.
     dtype
         "float64", or "float32" for half the memory and about six digits.
     max_memory
-        Bytes that may be used (default: what is free); more than that is refused before the work starts.
+        Largest memory in bytes (default: the free memory). A fit that needs more raises an error before it starts.
     classify
-        True is another way to say task="classification".
+        True has the same effect as task="classification".
     random_state
         Seed of random features, subsets, Nystrom points and resampling.
 
@@ -172,7 +179,7 @@ class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
     """
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """R^2 of the predictions, or the share of right labels."""
+        """Return R^2 of the predictions, or the share of correct labels."""
         check_is_fitted(self, "coefficients_")
         if self.classes_ is not None:
             return float(np.average(self.predict(X) == np.asarray(y), weights=sample_weight))
@@ -180,7 +187,7 @@ class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
 
     @classmethod
     def from_spectrum(cls, eigenvalues: Any, energies: Any, population: int, ridge: float = 1e-2) -> Forecast:
-        """A forecast from eigenvalues of K/N and mode energies (u_k . y)^2 / N instead of data.
+        """Return a forecast from eigenvalues of K/N and mode energies (u_k . y)^2 / N instead of data.
 
         >>> values = [1, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005]
         >>> energies = [0.3, 0.1, 0.2, 0.1, 0.05, 0.05, 0.02, 0.01]
@@ -198,15 +205,15 @@ class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
     # -- forecasts ----------------------------------------------------------------------------------------------------
 
     def predict_error(self, n: Any, ridge: Any = None, corrected: bool = False) -> xr.Dataset:
-        """Expected errors of ridge regression trained on n of the N points and tested on the others.
+        """Return the expected errors of ridge regression trained on n of the N points and tested on the others.
 
         Parameters
         ----------
         n, ridge
-            Numbers of points (below N) and ridges (default: the estimator's own); one dimension of the result each.
+            Numbers of points (below N) and ridges (default: the ridge of the estimator). Each is a dimension of the result.
         corrected
-            Also give `corrected_test_error`, which uses the leverage of each point in place of their mean: better where
-            leverages differ, and the value that `learning_curve` shows.
+            Also return `corrected_test_error`, which uses the leverage of each point instead of their mean. It is more accurate if
+            leverages differ, and `learning_curve` uses it.
 
         Returns
         -------
@@ -218,15 +225,15 @@ class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
         if (samples >= spectrum.population).any():
             raise ValueError(
                 f"n = {samples[samples >= spectrum.population][0]:g} is not allowed: must be below N = {spectrum.population}, "
-                "the number of points fitted; learning_curve extrapolates beyond"
+                "the number of fitted points; use learning_curve to extrapolate beyond"
             )
         if corrected and spectrum.vectors is None:
             raise ValueError("corrected=True needs data: this forecast was made from a spectrum")
-        found = self._population.errors(samples[:, None], lam, corrected)
+        errors = self._population.errors(samples[:, None], lam, corrected)
         names = ("train_error", "degrees_of_freedom", "effective_ridge")
-        values = {"test_error": found.law_error, **{name: getattr(found, name) for name in names}}
+        values = {"test_error": errors.law_error, **{name: getattr(errors, name) for name in names}}
         if corrected:
-            values["corrected_test_error"] = found.test_error
+            values["corrected_test_error"] = errors.test_error
         for doubt in doubts(spectrum, samples, lam):
             warnings.warn(doubt, ForecastWarning, stacklevel=2)
         variables = {name: (("n", "ridge"), value) for name, value in values.items()}
@@ -236,21 +243,22 @@ class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
     def learning_curve(
         self, n: Any = None, ridge: Any = None, metric: Any = None, band: float = 0.9, baselines: bool = True
     ) -> xr.Dataset:
-        """What a fit to n points is expected to do, with a band, also beyond the data.
+        """Return the expected test error of fits to n points, with a band, up to and beyond the number of points in the data.
 
         Parameters
         ----------
         n
-            Numbers of points (default: twenty from N/50 to 2N). From N on they are extrapolated.
+            Numbers of points (default: twenty from N/50 to 2N). Errors for n above N are extrapolated.
         ridge
-            One ridge, or "best" for the best one at every n (default: the estimator's own).
+            A ridge, or "best" for the best ridge at every n (default: the ridge of the estimator).
         metric
-            "mse" (the default for numbers), "error" (for labels), "accuracy", "auc", or a function of scores and labels (up to N).
+            "mse" (the default for numbers), "error" (the default for labels), "accuracy", "auc", or a function of scores and labels. A
+            function works up to n = N only.
         band
-            Probability that the band is meant to have. Beyond N its width grows with what halves of the data would have missed; for
-            labels it is approximate there.
+            Nominal probability of the band. Beyond N its width grows with the error that forecasts from halves of the data make for all
+            data. For labels the band beyond N is approximate.
         baselines
-            Whether to make real fits at a few sizes and show the power law through them (only where something is extrapolated).
+            Whether to add the power law through real fits at a few sizes. This is done only if some n is above N.
 
         Returns
         -------
@@ -263,17 +271,17 @@ class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
         kind = self._metric(metric)
         samples = checked_counts(np.unique(np.round(np.geomspace(max(2, total / 50), 2 * total, 20))) if n is None else n)
         lam, _ = self._ridge_at(samples, ridge)
-        found = self._population.errors(samples, lam)
+        errors = self._population.errors(samples, lam)
         beyond, known = samples >= total, spectrum.vectors is not None
         doublings = np.log2(np.maximum(samples / total, 1.0))
         missed = np.zeros(samples.shape)
         if (doublings > 0).any() and known:
             missed[beyond] = self._population.tail_deviation(lam[beyond])
-        deviation = np.hypot(found.deviation, missed * doublings)
-        made = banded_curve(found._replace(deviation=deviation), samples, lam, beyond, band)
+        deviation = np.hypot(errors.deviation, missed * doublings)
+        made = banded_curve(errors._replace(deviation=deviation), samples, lam, beyond, band)
         last, _ = self._ridge_at(np.array([float(total)]), ridge)
         if kind == "mse":
-            value, base = found.test_error, float(self._population.errors(float(total), last).test_error[0])
+            value, base = errors.test_error, float(self._population.errors(float(total), last).test_error[0])
             spread: Array | None = deviation
         else:
             labelled = self._labelled()
@@ -282,7 +290,7 @@ class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
             spread = labelled.deviation(kind, value, base, samples, missed) if isinstance(kind, str) else None
         made = with_metric(made, kind, value, spread, base, missed * doublings, band)
         if known and (doublings > 0).any():
-            made["trust"] = ("n", np.where(doublings > 0, [trust_of(one) for one in missed], ""))
+            made["trust"] = ("n", np.where(doublings > 0, [trust_of(error) for error in missed], ""))
             if baselines:
                 made["power_law"] = (
                     "n",
@@ -291,7 +299,10 @@ class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
         return made.assign_attrs(self._provenance(samples, lam))
 
     def best_ridge(self, n: Any) -> xr.Dataset:
-        """The ridge with the least expected test error for every n, and that error (at_bound: the end of the range searched)."""
+        """Return the ridge with the smallest expected test error for every n, and this error.
+
+        `at_bound` is True where the ridge is an end of the range of the search.
+        """
         self._fitted()
         samples = checked_counts(n)
         lam, at_bound = self._population.best_ridge(samples)
@@ -305,13 +316,14 @@ class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
         return labelled_dataset({name: ("n", value) for name, value in variables.items()}, {"n": samples})
 
     def exponent(self) -> float:
-        """The power of n with which the best-ridge error above the noise of the targets falls between N/2 and N points.
+        """Return the power of n with which the error at the best ridge falls between N/2 and N points.
 
-        A local slope that the spectrum and the targets imply, not a fit to runs: a scaling law of one's own data, as far as they reach.
+        The noise of the targets is subtracted from the error. The result is a local slope that follows from the spectrum and the targets.
+        It is not a fit to runs, and it does not apply beyond the data.
 
         >>> X = np.random.default_rng(0).standard_normal((400, 20))
         >>> y = X @ np.ones(20) + np.random.default_rng(1).standard_normal(400)
-        >>> bool(0.8 < Forecast("linear").fit(X, y).exponent() < 1.2)  # few parameters: like 1/n
+        >>> bool(0.8 < Forecast("linear").fit(X, y).exponent() < 1.2)  # with few parameters the error falls like 1/n
         True
         """
         spectrum = self._fitted()
@@ -321,15 +333,16 @@ class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
         return float(np.log(above[0] / above[1]) / np.log(ask[1] / ask[0]))
 
     def error_over_time(self, n: Any, time: Any) -> xr.Dataset:
-        """Expected errors of gradient flow on n of the points, stopped at a time, without ridge: dimensions n and time.
+        """Return the expected errors of gradient flow without ridge on n of the points, stopped at each time.
 
-        The loss is |f - y|^2 / (2n); t steps of gradient descent with step h are time t h. Ridge 1/t is similar.
+        The loss is |f - y|^2 / (2n), so t steps of gradient descent with step h take the time t h. A ridge of 1/t has a similar effect. The
+        dimensions of the result are n and time.
         """
         spectrum = self._fitted()
         samples, times = checked_counts(n), np.atleast_1d(np.asarray(time, dtype=float))
         pieces = [
-            flow_curve(one, times, spectrum.eigenvalues, spectrum.energies, spectrum.population, spectrum.multiplicities)
-            for one in samples
+            flow_curve(count, times, spectrum.eigenvalues, spectrum.energies, spectrum.population, spectrum.multiplicities)
+            for count in samples
         ]
         values = {
             name: (("n", "time"), np.array([getattr(piece, name) for piece in pieces]))
@@ -339,14 +352,14 @@ class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
         return result.assign_attrs(accuracy=max(piece.accuracy for piece in pieces))
 
     def samples_for(self, error: float, ridge: Any = None) -> xr.Dataset:
-        """How many points reach a test error: n, with the band there.
+        """Return the number of points that a test error requires, with the band of the error there.
 
         Parameters
         ----------
         error
-            The test error wanted (mean square, averaged over outputs).
+            The required test error (mean square, averaged over outputs).
         ridge
-            One ridge, or "best" (default: the estimator's own).
+            A ridge, or "best" (default: the ridge of the estimator).
         """
         self._fitted()
         if not np.isfinite(error) or error <= 0:
@@ -359,16 +372,16 @@ class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
     # -- trust --------------------------------------------------------------------------------------------------------
 
     def diagnose(self, ridge: Any = None) -> xr.Dataset:
-        """How unequal the leverages are, and the cross-validation errors of the fit to all points, for every ridge."""
+        """Return the variation of the leverages and the cross-validation errors of the fit to all points, for every ridge."""
         lam = checked_ridges(self.ridge_ if ridge is None else ridge)
         values = diagnosed(self._fitted(), lam)
         return labelled_dataset({name: ("ridge", value) for name, value in values.items()}, {"ridge": lam})
 
     def backtest(self, ridge: Any = None) -> xr.Dataset:
-        """What halves of the data would have said about all of them: forecasts of the error at N, over half and ridge.
+        """Return forecasts of the error at N from random halves of the data, and their errors.
 
-        `missed` is the mean logarithm of forecast over truth, the error to expect of an extrapolation to twice the data; `trust` says
-        trusted (below 0.02), fair (to 0.07) or doubtful.
+        `missed` is the mean logarithm of forecast over truth. It estimates the error of an extrapolation to twice the data. `trust` is
+        "trusted" (below 0.02), "fair" (up to 0.07) or "doubtful".
         """
         self._fitted()
         lam = checked_ridges(self.ridge_ if ridge is None else ridge)
@@ -378,16 +391,16 @@ class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
             "forecast": (("half", "ridge"), forecasts),
             "reference": ("ridge", reference),
             "missed": ("ridge", missed),
-            "trust": ("ridge", np.array([trust_of(one) for one in missed])),
+            "trust": ("ridge", np.array([trust_of(error) for error in missed])),
         }
         return labelled_dataset(values, {"ridge": lam})
 
     def measure(
         self, n: Any, ridge: Any = None, splits: int = 5, seed: int = 0, order: Literal["random", "time"] = "random"
     ) -> xr.Dataset:
-        """Real fits on random subsets of the data, for comparison: errors over (n, ridge) with standard errors.
+        """Return the errors of real fits on random subsets of the data over (n, ridge), with standard errors.
 
-        With `order="time"` (rows in the order of time) subsets are consecutive rows, tested on those that follow.
+        With `order="time"` the subsets are consecutive rows, and the tests use the rows that follow. The rows must be in the order of time.
         """
         check_is_fitted(self, "coefficients_")
         lam = self.ridge_ if ridge is None else ridge
@@ -398,17 +411,20 @@ class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
         )  # fmt: skip
 
     def surrogate_scores(self, n: float, ridge: Any = None, draws: int = DRAWS) -> Array:
-        """Scores of every point as fits to n other points would give them, shape (draws, N, outputs): for any metric of your own."""
+        """Return simulated scores of every point in fits to n other points, with shape (draws, N, outputs).
+
+        Use them to compute any metric of your own.
+        """
         spectrum = self._fitted()
         (samples,) = checked_counts([n])
         if samples > spectrum.population:
             raise ValueError(
-                f"n = {n:g} is not allowed: must be at most N = {spectrum.population}, the number of points fitted"
+                f"n = {n:g} is not allowed: must be at most N = {spectrum.population}, the number of fitted points"
             )
         return self._labelled().scores(float(samples), float(self._ridge_at(np.array([samples]), ridge)[0][0]), draws)
 
     def run_spread(self, n: float, ridge: Any = None, metric: Any = None) -> float:
-        """Standard deviation of the metric over runs: other training points, and the N - n others as test points."""
+        """Return the standard deviation of the metric over runs with random training points and the other N - n points as test points."""
         self._fitted()
         (samples,) = checked_counts([n])
         return self._labelled().run_spread(
@@ -416,7 +432,10 @@ class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
         )
 
     def check_gap(self, X: Any, y: Any) -> GapReport:
-        """Whether the error on test data is what the training data promise: gap, novelty and copies, a sentence each."""
+        """Return tests of whether the error on test data is consistent with the training data.
+
+        They compare the test error with its forecast, and test for inputs from another distribution and for copied rows.
+        """
         inputs = self._checked(X)
         targets = (
             class_targets(np.r_[self.classes_, np.asarray(y).ravel()])[1][len(self.classes_) :]
@@ -430,7 +449,7 @@ class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
         return gap_report(self.spectrum_, ridge, self.X_fit_, inputs, spread, targets, scores)
 
     def advice(self, ridge: Any = None) -> str:
-        """What to do next, in one sentence.
+        """Return a sentence on the expected effect of more data and of a better ridge.
 
         >>> X = np.random.default_rng(0).standard_normal((200, 30))
         >>> y = X[:, 0] + np.random.default_rng(1).standard_normal(200)
@@ -440,19 +459,19 @@ class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
         return sentence(self.gains(ridge), self.ridge if ridge is None else ridge)
 
     def gains(self, ridge: Any = None) -> Gains:
-        """By what share twice the data, and the best ridge, are expected to cut the mean square."""
+        """Return the shares by which twice the data, and the best ridge, are expected to reduce the mean square."""
         self._fitted()
-        asked = self.ridge if ridge is None else ridge
+        current = self.ridge if ridge is None else ridge
         points = len(self.targets_) if hasattr(self, "targets_") else self.spectrum_.population
         ask = np.array([float(points), 2.0 * points])
         best = self.learning_curve(ask, "best", "mse", baselines=False)
-        fixed = None if isinstance(asked, str) else self.learning_curve(ask, asked, "mse", baselines=False)
+        fixed = None if isinstance(current, str) else self.learning_curve(ask, current, "mse", baselines=False)
         return gains(points, best, fixed)
 
-    # -- inside -------------------------------------------------------------------------------------------------------
+    # -- private ------------------------------------------------------------------------------------------------------
 
     def page(self) -> Page:
-        """Return the plain description of the forecast: the error here, and with two and four times the data."""
+        """Return the plain description of the forecast, with the errors for all points and for two and four times as many."""
         if not hasattr(self, "spectrum_"):
             return Page(repr(self))
         population = int(self.spectrum_.population)
@@ -475,7 +494,7 @@ class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
 
     def _labelled(self) -> Classes:
         if not hasattr(self, "labels_"):
-            raise ValueError("this forecast was made from a spectrum: fit it on data for anything but mean squares")
+            raise ValueError("this forecast was made from a spectrum: fit it on data for metrics other than the mean square")
         return self._classes
 
     def _metric(self, metric: Any) -> Any:
@@ -494,15 +513,15 @@ class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
         return metric
 
     def _power_law(self, metric: str, ridge: Any) -> Any:
-        """a n^-b + c through real fits at a few sizes."""
+        """Return the power law a n^-b + c through real fits at a few sizes."""
         sizes = sizes_for(len(self.targets_))
         ridges = np.maximum(self._ridge_at(sizes, ridge)[0], NO_RIDGE * self.spectrum_.mean_diagonal)
-        found = real_values(
+        values = real_values(
             self._source(), self.X_fit_, self.targets_, sizes, ridges, METRICS[metric], SPLITS, self.random_state
         ).mean(axis=1)
         if metric in ("error", "mse"):
-            return fit_power_law(sizes, found)
-        law = fit_power_law(sizes, 1 - found)
+            return fit_power_law(sizes, values)
+        law = fit_power_law(sizes, 1 - values)
         return lambda samples: 1 - law(samples)
 
     def _ridge_at(self, samples: Array, ridge: Any) -> tuple[Array, bool]:
@@ -525,7 +544,7 @@ class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
 
 
 class ForecastClassifier(ClassifierMixin, Forecast):  # type: ignore[misc]
-    """`Forecast` as a classifier of scikit-learn: labels in, labels out, scored by accuracy.
+    """`Forecast` as a classifier for scikit-learn, with labels as targets and the accuracy as score.
 
     >>> X = np.random.default_rng(0).standard_normal((200, 5))
     >>> model = ForecastClassifier("linear").fit(X, np.where(X[:, 0] > 0, "up", "down"))
@@ -534,26 +553,28 @@ class ForecastClassifier(ClassifierMixin, Forecast):  # type: ignore[misc]
     """
 
     def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
-        """Decompose the data; y holds labels, whatever their type."""
-        asked = self.task
+        """Decompose the data; y contains labels of any type."""
+        task = self.task
         self.task = "classification"
         try:
             return super().fit(X, y, groups)
         finally:
-            self.task = asked
+            self.task = task
 
     def decision_function(self, X: Any) -> Array:
-        """Scores of the fit to all points: one column per output, or a vector where there is one."""
+        """Return the scores of the fit to all points, one column per output, or a vector for a single output."""
         values = self._scores(self._checked(X))
         return values[:, 0] if values.shape[1] == 1 else values
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Share of right labels."""
+        """Return the share of correct labels."""
         return Forecast.score(self, X, y, sample_weight)
 
 
 def check_gap(X: Any, y: Any, X_test: Any, y_test: Any, kernel: Any = "auto", **options: Any) -> GapReport:
-    """Whether the error on test data is what training data promise: `Forecast(kernel, ...).fit(X, y).check_gap(X_test, y_test)`.
+    """Return tests of whether the error on test data is consistent with the training data.
+
+    The result is that of `Forecast(kernel, ...).fit(X, y).check_gap(X_test, y_test)`.
 
     >>> rng = np.random.default_rng(0)
     >>> X, noise = rng.standard_normal((300, 3)), 0.1 * rng.standard_normal(300)

@@ -1,16 +1,15 @@
-"""Fitting: checked data become a spectrum, exactly, by subsets or by a Nystrom approximation, and a predictor.
+"""Fits of forecasts, with checks of the data, the spectrum (exact, by subsets or by a Nystrom approximation) and predictions.
 
 Choice of the kernel
 --------------------
-The kernel is the one with the least leave-one-out mean square, over a list of kernels and ridges. One decomposition per kernel serves all
-ridges. The score of the winner among hundreds is too low; resampled data measure by how much. The error rate of labels must not choose,
-because too few mistakes would decide.
+The choice minimises the leave-one-out mean square over a list of kernels and ridges. One decomposition per kernel serves all ridges. The
+smallest of hundreds of scores is too low, and resampled data estimate by how much. The error rate of labels is not used for the choice,
+because it would depend on too few mistakes.
 
 Groups
 ------
-Leaving out a group G at once needs only the fit to all points: e_G = (1 - H_GG)^-1 r_G. Where rows of one group resemble each other,
-errors on new groups are larger than on new rows of known groups, and every forecast that draws rows at random is too good by that
-factor.
+The residuals with a group G left out follow from the fit to all points as e_G = (1 - H_GG)^-1 r_G. If rows of a group are similar, errors
+on new groups are larger than on new rows of known groups. A forecast that draws rows at random is then too small by this factor.
 """
 
 from __future__ import annotations
@@ -45,11 +44,11 @@ Array = NDArray[Any]
 METHODS = ("auto", "exact", "nystrom", "subsets")
 TASKS = ("auto", "regression", "classification")
 MOST_CLASSES, FEWEST_EACH = 10, 5
-"""Whole numbers are labels where there are at most so many different ones, with so many rows each on average."""
+"""Whole numbers count as labels if they have at most the first number of different values, with the second number of rows each."""
 
 
 def check_options(method: Any, dtype: Any, rank: Any) -> None:
-    """Refuse options that mean nothing."""
+    """Raise `ValueError` if an option is not allowed."""
     if method not in METHODS:
         raise ValueError(f"method = {method!r} is not allowed: must be {', '.join(map(repr, METHODS))}")
     if str(dtype) not in ("float64", "float32"):
@@ -59,29 +58,31 @@ def check_options(method: Any, dtype: Any, rank: Any) -> None:
 
 
 def as_numbers(y: Any) -> Array:
-    """Targets as numbers; text is refused with the option that would accept it.
+    """Return targets as numbers. Raise `ValueError` if they are text.
 
     >>> as_numbers(["cat", "dog"])
     Traceback (most recent call last):
     ...
-    ValueError: y holds text, such as 'cat': pass task='classification' to forecast a classifier, or give numbers
+    ValueError: y contains text, such as 'cat': pass task='classification' to forecast a classifier, or give numbers
     """
     array = np.asarray(y)
     if array.dtype.kind in "fiub":
         return array
     if array.dtype.kind == "c":
-        raise ValueError("Complex data not supported: y must hold real numbers")
+        raise ValueError("Complex data not supported: y must contain real numbers")
     try:
         return array.astype(float)
     except (TypeError, ValueError):
         first = next((entry for entry in array.ravel().tolist() if isinstance(entry, str)), array.ravel()[0])
         raise ValueError(
-            f"y holds text, such as {first!r}: pass task='classification' to forecast a classifier, or give numbers"
+            f"y contains text, such as {first!r}: pass task='classification' to forecast a classifier, or give numbers"
         ) from None
 
 
 def class_targets(y: Any) -> tuple[Array, Array]:
-    """Classes and what is fitted for them: one column of -1 and +1 for two classes, a column of 0 and 1 each for more.
+    """Return the classes and their targets.
+
+    Two classes have one column of -1 and +1. More classes have one column of 0 and 1 each.
 
     >>> classes, columns = class_targets(["b", "a", "b"])
     >>> classes.tolist(), columns.tolist()
@@ -98,12 +99,14 @@ def class_targets(y: Any) -> tuple[Array, Array]:
         raise ValueError("y contains NaN or infinity (inf): remove these rows")
     classes, index = np.unique(labels, return_inverse=True)
     if classes.size < 2:
-        raise ValueError(f"y holds one class only ({classes[0]!r}): there is nothing to learn")
+        raise ValueError(f"y contains only the class {str(classes[0])!r}: give at least two classes")
     return classes, (2.0 * index - 1.0)[:, None] if classes.size == 2 else np.eye(classes.size)[index]
 
 
 def is_classification(task: Any, y: Any) -> bool:
-    """Whether y is to be classified: as told, or (task "auto") where it holds text, True and False, or few whole numbers.
+    """Return whether y contains labels.
+
+    With task "auto" it does if it contains text, True and False, or few different whole numbers.
 
     >>> [is_classification("auto", y) for y in (["a", "b"], np.arange(30) % 3, np.arange(30))]
     [True, True, False]
@@ -123,7 +126,7 @@ def is_classification(task: Any, y: Any) -> bool:
 
 
 def require_finite(array: Array, name: str) -> None:
-    """Refuse missing values, saying where the first one is."""
+    """Raise `ValueError` if an array contains missing values."""
     bad = ~np.isfinite(array)
     if bad.any():
         row = int(np.argwhere(bad)[0][0])
@@ -134,18 +137,18 @@ def require_finite(array: Array, name: str) -> None:
 
 
 def require_variation(targets: Array) -> None:
-    """Refuse a constant target."""
+    """Raise `ValueError` if the target is constant."""
     if not (np.ptp(targets, axis=0) > 0).any():
-        raise ValueError(f"y is constant (every target is {targets[0, 0]:g}): there is nothing to learn")
+        raise ValueError(f"y is constant (every target is {targets[0, 0]:g}): give targets that vary")
 
 
 def warn_of_duplicates(X: Array) -> None:
-    """Duplicate rows end up on both sides of a split: the forecast, like the measurement, comes out too good."""
+    """Warn of duplicate rows, which occur in training and test sets and make forecast and measured errors too small."""
     rows = np.ascontiguousarray(X)
     copies = len(rows) - len({row.tobytes() for row in rows})
     if copies:
         warnings.warn(
-            f"X holds {copies} duplicate rows of {len(rows)}: a point may be tested on its own copy, which makes errors look "
+            f"X contains {copies} duplicate rows of {len(rows)}: a point may be tested on a copy of itself, which makes errors "
             "too small; drop the duplicates unless new data will repeat these rows too",
             ForecastWarning,
             stacklevel=3,
@@ -153,7 +156,7 @@ def warn_of_duplicates(X: Array) -> None:
 
 
 def checked_counts(n: Any) -> Array:
-    """Numbers of points as an array.
+    """Return numbers of points as an array. Raise `ValueError` unless they are at least 1 and finite.
 
     >>> checked_counts([10, 0])
     Traceback (most recent call last):
@@ -169,7 +172,7 @@ def checked_counts(n: Any) -> Array:
 
 
 def checked_ridges(ridge: Any) -> Array:
-    """Ridges as an array.
+    """Return ridges as an array. Raise `ValueError` unless they are at least 0 and finite.
 
     >>> checked_ridges(-1.0)
     Traceback (most recent call last):
@@ -188,29 +191,29 @@ def checked_ridges(ridge: Any) -> Array:
 
 
 def checked_groups(groups: ArrayLike | None, count: int) -> NDArray[np.int64] | None:
-    """Groups as whole numbers, one per row."""
+    """Return groups as whole numbers, one per row."""
     if groups is None:
         return None
-    found = np.asarray(groups)
-    if found.shape != (count,):
-        raise ValueError(f"groups of shape {found.shape} is not allowed: give one entry for each of the {count} rows")
-    codes = np.unique(found, return_inverse=True)[1]
+    names = np.asarray(groups)
+    if names.shape != (count,):
+        raise ValueError(f"groups of shape {names.shape} is not allowed: give one entry for each of the {count} rows")
+    codes = np.unique(names, return_inverse=True)[1]
     if codes.max() < 2:
-        raise ValueError("groups holds fewer than three groups: at least three are needed to leave one out")
+        raise ValueError("groups contains fewer than three groups: give at least three, so that one can be left out")
     return np.asarray(codes, dtype=np.int64)
 
 
 def left_out_groups(spectrum: Spectrum, ridges: Array, groups: NDArray[np.int64]) -> Array:
-    """Mean squared residuals of every point when its whole group is left out, shape (N, ridges).
+    """Return the mean squared residuals of every point with its whole group left out, with shape (N, ridges).
 
-    Groups of one point are leave-one-out:
+    With groups of a single point the result is leave-one-out:
 
     >>> from limitlab.applied.forecast._spectrum import from_features
     >>> rng = np.random.default_rng(0)
     >>> X, lam = rng.standard_normal((12, 3)), np.array([0.1])
-    >>> found = from_features(X, X[:, :1] + rng.standard_normal((12, 1)))
-    >>> alone = left_out_groups(found, lam, np.arange(12))[:, 0]
-    >>> bool(np.allclose(alone, (found.residuals(lam)[:, 0, 0] / (1 - found.leverages(lam)[:, 0])) ** 2))
+    >>> spectrum = from_features(X, X[:, :1] + rng.standard_normal((12, 1)))
+    >>> alone = left_out_groups(spectrum, lam, np.arange(12))[:, 0]
+    >>> bool(np.allclose(alone, (spectrum.residuals(lam)[:, 0, 0] / (1 - spectrum.leverages(lam)[:, 0])) ** 2))
     True
     """
     assert spectrum.vectors is not None
@@ -219,47 +222,47 @@ def left_out_groups(spectrum: Spectrum, ridges: Array, groups: NDArray[np.int64]
     for group in np.unique(groups):
         rows = np.flatnonzero(groups == group)
         part = spectrum.vectors[rows].astype(float)
-        own = np.eye(len(rows)) - part @ part.T  # what no kept direction sees
+        rest = np.eye(len(rows)) - part @ part.T  # projection onto the directions without a vector
         for k in range(ridges.size):
-            hat = (part * share[k, :-1]) @ part.T + share[k, -1] * own
+            hat = (part * share[k, :-1]) @ part.T + share[k, -1] * rest
             gap = np.linalg.solve(np.eye(len(rows)) - hat + 1e-9 * np.eye(len(rows)), residuals[rows, k])
             out[rows, k] = (gap**2).mean(axis=1)
     return out
 
 
 def group_ratio(spectrum: Spectrum, ridge: float, groups: NDArray[np.int64]) -> float:
-    """Error on groups left out over the error on rows left out."""
+    """Return the error with groups left out over the error with rows left out."""
     lam = np.array([ridge])
     alone = (spectrum.residuals(lam)[:, 0] ** 2).mean(axis=1) / np.maximum(1 - spectrum.leverages(lam)[:, 0], 1e-6) ** 2
     return float(left_out_groups(spectrum, lam, groups).mean() / alone.mean())
 
 
 WIDTHS = (0.1, 0.3, 1.0, 3.0, 10.0)
-"""Rates gamma of the Gaussian kernels, over one over the total variance."""
+"""Rates gamma of the Gaussian kernels, relative to one over the total variance."""
 
 RIDGES = np.geomspace(1e-6, 1e2, 26)
-"""Over the mean diagonal of the kernel."""
+"""Ridges of the choice, relative to the mean diagonal of the kernel."""
 
 MOST_POINTS = 1000
-"""Larger data choose by a random part of them."""
+"""Largest number of points for the choice. For larger data the choice uses a random subset."""
 
 RESAMPLES = 100
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The kernels that were tried.
+    """The candidates in a choice of the kernel, with their scores.
 
     Attributes
     ----------
     names, kernels
-        Them, fitted to the data.
+        Names of the kernels, and the kernels fitted to the data.
     scores, ridges
-        Least leave-one-out mean square of each, and the ridge that has it.
+        Smallest leave-one-out mean square of each kernel, and its ridge.
     errors
         Standard errors of the scores.
     optimism
-        By how much the winner's score is too low, in the mean over resamplings.
+        Mean over resamplings of the amount by which the smallest score is too low.
     """
 
     names: tuple[str, ...]
@@ -271,11 +274,11 @@ class Choice:
 
     @property
     def best(self) -> int:
-        """Index of the winner."""
+        """Index of the best kernel."""
         return int(np.argmin(self.scores))
 
     def table(self) -> list[dict[str, Any]]:
-        """One row per kernel, best first."""
+        """Return one row per kernel, sorted by score."""
         return [
             {
                 "kernel": self.names[i], "leave_one_out": float(self.scores[i]), "standard_error": float(self.errors[i]),
@@ -286,20 +289,20 @@ class Choice:
 
 
 def candidates(X: Array, intercept: float) -> dict[str, Kernel]:
-    """The kernels that are tried: linear, Gaussian ones of five widths, Laplace, arc-cosine and tangent."""
+    """Return the candidates, which are linear, Gaussian (five widths), Laplace, arc-cosine and tangent kernels."""
     from limitlab.laws.kernels.deep import ntk
 
     rate = default_gamma(X)
-    found = {"linear": make_kernel("linear", X, intercept=intercept)}
-    found |= {f"rbf {width:g}": make_kernel("rbf", X, gamma=width * rate, intercept=intercept) for width in WIDTHS}
-    found["laplace"] = make_kernel("laplace", X, intercept=intercept)
-    found["relu-nngp"] = make_kernel("relu-nngp", X, intercept=intercept)
-    found["ntk"] = Kernel(partial(ntk, layers=2), None, intercept)
-    return found
+    kernels = {"linear": make_kernel("linear", X, intercept=intercept)}
+    kernels |= {f"rbf {width:g}": make_kernel("rbf", X, gamma=width * rate, intercept=intercept) for width in WIDTHS}
+    kernels["laplace"] = make_kernel("laplace", X, intercept=intercept)
+    kernels["relu-nngp"] = make_kernel("relu-nngp", X, intercept=intercept)
+    kernels["ntk"] = Kernel(partial(ntk, layers=2), None, intercept)
+    return kernels
 
 
 def choose(X: Array, targets: Array, intercept: float, seed: int, groups: NDArray[np.int64] | None = None) -> Choice:
-    """Try all kernels by leave-one-out, or by leaving out one group at a time.
+    """Return the scores of all candidates by leave-one-out, or by leaving out one group at a time.
 
     >>> rng = np.random.default_rng(0)
     >>> X = rng.standard_normal((80, 2)) / np.sqrt(2)
@@ -343,7 +346,10 @@ def _decomposed(kernel: Kernel, X: Array, targets: Array) -> Spectrum:
 
 
 def _optimism(table: Array, rng: np.random.Generator) -> float:
-    """Mean over resamplings of (value on all data minus value on the resample) of the resample's winner."""
+    """Return the optimism of the choice.
+
+    For each resample, it is the score on all data minus the score on the resample, for the best candidate of the resample.
+    """
     count = len(table)
     weights = rng.multinomial(count, np.full(count, 1 / count), size=RESAMPLES) / count
     drawn, mean = weights @ table, table.mean(axis=0)
@@ -355,11 +361,11 @@ EXACT_LIMIT = 5_000
 """Points up to which `method="auto"` computes all eigenvectors."""
 
 NO_RIDGE = 1e-9
-"""Over the mean diagonal: what stands for ridge 0 where a formula divides by it."""
+"""Ridge that replaces 0 in formulas that divide by it, relative to the mean diagonal of the kernel."""
 
 
 class Decomposition(BaseEstimator):  # type: ignore[misc]
-    """Parameters, fit and predictions of `Forecast`, which adds the questions that a decomposition answers."""
+    """Base class of `Forecast` with its parameters, fit and predictions."""
 
     def __init__(
         self,
@@ -406,12 +412,12 @@ class Decomposition(BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X
-            Inputs, one row per point; the Gram matrix when the kernel is "precomputed".
+            Inputs, one row per point, or the Gram matrix if the kernel is "precomputed".
         y
-            Targets, one column per output; or labels.
+            Targets with one column per output, or labels.
         groups
-            Group of every row (patient, shop, day). A kernel is then chosen by leaving out groups, `measure` tests on other groups, and
-            `group_ratio_` says by what factor errors on new groups exceed those on new rows.
+            Group of every row (patient, shop, day). The choice of the kernel then leaves out groups, `measure` tests on other groups, and
+            `group_ratio_` is the factor by which errors on new groups exceed those on new rows.
         """
         if self.ridge != "best":
             checked_ridges(self.ridge)
@@ -448,7 +454,7 @@ class Decomposition(BaseEstimator):  # type: ignore[misc]
         return self
 
     def _compare_groups(self) -> None:
-        """By how much new groups are harder than new rows, with a warning where it matters."""
+        """Set `group_ratio_`, and warn if errors on new groups are much larger than on new rows."""
         self.group_ratio_ = 1.0
         if self.groups_ is None:
             return
@@ -457,18 +463,18 @@ class Decomposition(BaseEstimator):  # type: ignore[misc]
         self.group_ratio_ = group_ratio(self.spectrum_, ridge, self.groups_[rows])
         if self.group_ratio_ > 1.05:
             warnings.warn(
-                f"errors on groups that were not seen are {self.group_ratio_:.2f} times those on new rows of known groups: multiply "
-                "forecasts by that where new data come in new groups",
+                f"errors on new groups are {self.group_ratio_:.2f} times those on new rows of known groups; multiply "
+                "forecasts by this factor if new data come in new groups",
                 ForecastWarning,
                 stacklevel=3,
             )
 
     def predict(self, X: Any) -> Array:
-        """Predictions of the fit to all points: numbers, or labels."""
+        """Return predictions (numbers or labels) of the fit to all points."""
         values = self._scores(self._checked(X))
         if self.classes_ is not None:
-            chosen = (values[:, 0] > 0).astype(int) if values.shape[1] == 1 else values.argmax(axis=1)
-            return np.asarray(self.classes_[chosen])
+            predicted = (values[:, 0] > 0).astype(int) if values.shape[1] == 1 else values.argmax(axis=1)
+            return np.asarray(self.classes_[predicted])
         return np.asarray(values[:, 0] if self._flat_target else values, dtype=float)
 
     # -- inside -------------------------------------------------------------------------------------------------------
@@ -521,7 +527,7 @@ class Decomposition(BaseEstimator):  # type: ignore[misc]
         ]  # fmt: skip
         self.spectrum_ = spectra[0]
         self._population = Ensemble(
-            spectra[0], self.random_state, tuple(Population(one, self.random_state) for one in spectra)
+            spectra[0], self.random_state, tuple(Population(part, self.random_state) for part in spectra)
         )
 
     def _made_kernel(self, X: Array, targets: Array) -> Kernel:
@@ -565,7 +571,7 @@ class Decomposition(BaseEstimator):  # type: ignore[misc]
         return np.asarray(X)
 
     def _scores(self, X: Array) -> Array:
-        """Outputs of the fit to all points (of the mean fit of the subsets)."""
+        """Return the outputs of the fit to all points, or the mean outputs of the fits to the subsets."""
         if self._parts:
             assert self.kernel_ is not None
             parts = [self.kernel_(X, self.X_fit_[rows]) @ c for rows, c in zip(self._parts, self.coefficients_, strict=True)]
@@ -580,10 +586,10 @@ class Decomposition(BaseEstimator):  # type: ignore[misc]
         return self.kernel_.table(X) if self.spectrum_.right is not None else self.kernel_(X, self.X_fit_)
 
     def _posterior_variance(self, X: Array, ridge: float) -> Array:
-        """k(x, x) - k_x' (K + N ridge)^-1 k_x of new points: how far they are from what was seen."""
+        """Return the posterior variance k(x, x) - k_x' (K + N ridge)^-1 k_x of new points."""
         spectrum = self.spectrum_
         if self.kernel_ is None or spectrum.vectors is None:
-            raise ValueError("test inputs can be compared only where the forecast was fitted on data, not on a Gram matrix")
+            raise ValueError("test inputs cannot be compared with a Gram matrix: fit the forecast on data")
         rows = self._parts[0] if self._parts else slice(None)
         across = self.kernel_(X, self.X_fit_[rows]) @ spectrum.vectors
         weight = 1 / (spectrum.population * (spectrum.eigenvalues[:-1] + ridge))

@@ -1,8 +1,9 @@
-"""Kernels and feature maps for kernel ridge regression: linear, Gaussian, arc-cosine, random features, or one's own.
+"""Kernels and feature maps for kernel ridge regression.
 
-A `Kernel` is fixed on the data it is made for (width of the Gaussian, weights of the random features) and then compares any
-rows with any others, in blocks, so that no temporary array is larger than the result. A kernel that is an inner product of
-features says so: with fewer features than rows, everything is cheaper through them.
+The kernels are linear, Gaussian, Laplace, arc-cosine, random features, and kernels of the user. The data set the parameters of a `Kernel`,
+such as the width of a Gaussian or the weights of random features. A kernel then compares rows in blocks, so that no temporary array is
+larger than the result. A kernel that is an inner product of features has the attribute `features`. With fewer features than rows,
+computations with the features are cheaper.
 """
 
 from __future__ import annotations
@@ -22,17 +23,17 @@ Array = NDArray[Any]
 KernelFunction = Callable[[Array, Array], Array]
 
 NAMES = ("linear", "rbf", "laplace", "relu-nngp", "random-features", "precomputed")
-"""Names that `make_kernel` and `Forecast` know."""
+"""Names of kernels that `make_kernel` and `Forecast` accept."""
 
 BLOCK = 4_000_000
-"""Numbers per temporary array."""
+"""Largest number of entries of a temporary array."""
 
 
 # -- kernels of two tables ------------------------------------------------------------------------------------------------
 
 
 def gaussian(X: Array, Y: Array, gamma: float) -> Array:
-    """The kernel exp(-gamma |x - y|^2) between the rows of two tables.
+    """Return the kernel exp(-gamma |x - y|^2) between the rows of two tables.
 
     >>> gaussian(np.array([[0.0], [1.0]]), np.array([[0.0]]), 2.0).round(6).ravel().tolist()
     [1.0, 0.135335]
@@ -42,7 +43,7 @@ def gaussian(X: Array, Y: Array, gamma: float) -> Array:
 
 
 def laplace(X: Array, Y: Array, rate: float) -> Array:
-    """The kernel exp(-rate |x - y|) between the rows of two tables.
+    """Return the kernel exp(-rate |x - y|) between the rows of two tables.
 
     >>> laplace(np.array([[0.0], [1.0]]), np.array([[0.0]]), 2.0).round(6).ravel().tolist()
     [1.0, 0.135335]
@@ -52,9 +53,9 @@ def laplace(X: Array, Y: Array, rate: float) -> Array:
 
 
 def arc_cosine(X: Array, Y: Array, depth: int = 1) -> Array:
-    """The kernel of an infinitely wide ReLU network with `depth` hidden layers, scaled to keep norms (He's scaling).
+    """Return the kernel of an infinitely wide ReLU network with `depth` hidden layers and He's scaling, which keeps norms.
 
-    One layer is (|x||y| / pi)(sin t + (pi - t) cos t) with t the angle between x and y: the arc-cosine kernel of degree 1.
+    For one layer this is the arc-cosine kernel of degree 1, (|x||y| / pi)(sin t + (pi - t) cos t), where t is the angle between x and y.
 
     >>> arc_cosine(np.array([[1.0, 0.0]]), np.array([[2.0, 0.0], [0.0, 1.0], [-1.0, 0.0]])).round(6).tolist()
     [[2.0, 0.31831, 0.0]]
@@ -68,7 +69,7 @@ def arc_cosine(X: Array, Y: Array, depth: int = 1) -> Array:
 
 
 def default_gamma(X: Array) -> float:
-    """One over the total variance of the rows: a typical pair of rows is then at exp(-2).
+    """Return one over the total variance of the rows, for which the kernel of a typical pair of rows is exp(-2).
 
     >>> default_gamma(np.array([[0.0, 0.0], [2.0, 2.0]]))
     0.5
@@ -87,9 +88,9 @@ class Kernel:
     Parameters
     ----------
     compare
-        Function of two tables that gives the matrix of comparisons of their rows.
+        Function of two tables that returns the matrix of kernels between their rows.
     features
-        Function of a table that gives features whose inner products are the kernel, where there is one.
+        Function of a table that returns features whose inner products are the kernel, or None.
     intercept
         Size c of a constant feature; it adds c^2 to the kernel.
 
@@ -105,7 +106,7 @@ class Kernel:
     intercept: float = 0.0
 
     def __call__(self, X: Array, Y: Array, dtype: DTypeLike = np.float64) -> Array:
-        """The kernel between the rows of X and those of Y, computed in blocks of rows of X."""
+        """Return the kernel between the rows of X and those of Y, computed in blocks of rows of X."""
         out = np.empty((len(X), len(Y)), dtype=dtype)
         rows = max(1, BLOCK // max(1, len(Y)))
         for start in range(0, len(X), rows):
@@ -121,22 +122,22 @@ class Kernel:
         return out
 
     def diagonal(self, X: Array) -> Array:
-        """The kernel of every row with itself."""
+        """Return the kernel of every row with itself."""
         if self.features is not None:
             return np.asarray((self.table(X) ** 2).sum(axis=1))
-        own = [np.asarray(self.compare(row[None], row[None])).item() for row in X]
-        return np.array(own, dtype=float) + self.intercept**2
+        values = [np.asarray(self.compare(row[None], row[None])).item() for row in X]
+        return np.array(values, dtype=float) + self.intercept**2
 
     def table(self, X: Array, dtype: DTypeLike = np.float64) -> Array:
-        """The features of the rows of X, the constant one included."""
+        """Return the features of the rows of X, with the constant feature."""
         if self.features is None:
             raise ValueError("this kernel has no features")
-        found = np.asarray(self.features(X), dtype=dtype)
-        return np.column_stack([found, np.full(len(X), self.intercept, dtype=dtype)]) if self.intercept else found
+        values = np.asarray(self.features(X), dtype=dtype)
+        return np.column_stack([values, np.full(len(X), self.intercept, dtype=dtype)]) if self.intercept else values
 
 
 class RandomFeatures:
-    """Features s(<w_j, x> / scale) / sqrt(width) with Gaussian weights w_j; the scale makes <w, x> / scale of size 1.
+    """Features s(<w_j, x> / scale) / sqrt(width) with Gaussian weights w_j and a scale for which <w, x> / scale has size 1.
 
     Parameters
     ----------
@@ -158,7 +159,7 @@ class RandomFeatures:
         self.width, self.activation, self.seed = width, activation, seed
 
     def fit(self, X: Array, y: Any = None) -> RandomFeatures:
-        """Draw the weights for inputs of this dimension and size."""
+        """Draw the weights for inputs of this dimension, and set the scale."""
         if not isinstance(self.width, (int, np.integer)) or self.width < 1:
             raise ValueError(f"width = {self.width!r} is not allowed: must be a whole number of at least 1")
         self._activation = Activation(self.activation)
@@ -167,7 +168,7 @@ class RandomFeatures:
         return self
 
     def transform(self, X: Array) -> Array:
-        """The features of the rows of X."""
+        """Return the features of the rows of X."""
         return np.asarray(self._activation(X @ self._weights)) / np.sqrt(self.width)
 
 
@@ -182,7 +183,7 @@ def make_kernel(
     intercept: float = 0.0,
     seed: int = 0,
 ) -> Kernel:
-    """A kernel fixed on data: by name, as a function of two tables, or as a feature map.
+    """Return a kernel whose parameters are set by the data, from a name, a function of two tables or a feature map.
 
     Parameters
     ----------
@@ -192,12 +193,12 @@ def make_kernel(
     X
         The data.
     gamma
-        Of "rbf": exp(-gamma |x - y|^2), default one over the total variance of X; of "laplace": exp(-gamma |x - y|), default one over its
-        root.
+        Rate of the kernel. "rbf" is exp(-gamma |x - y|^2), with one over the total variance of X as default. "laplace" is
+        exp(-gamma |x - y|), with the root of this value as default.
     depth
-        Of "relu-nngp": hidden layers.
+        Number of hidden layers of "relu-nngp".
     width, activation, seed
-        Of "random-features".
+        Parameters of "random-features".
     intercept
         Size of a constant feature.
 
@@ -231,7 +232,7 @@ def make_kernel(
     raise ValueError(f"kernel = {kernel!r} is not allowed: give a name, a function of two tables or a feature map; {hint}")
 
 
-# Functions of the module rather than closures: a fitted kernel can be pickled.
+# These are functions of the module and not closures, so that a fitted kernel can be pickled.
 
 
 def _from_features(transform: Callable[[Array], Any], intercept: float) -> Kernel:
@@ -240,8 +241,8 @@ def _from_features(transform: Callable[[Array], Any], intercept: float) -> Kerne
 
 
 def _dense(transform: Callable[[Array], Any], X: Array) -> Array:
-    found = transform(X)
-    return np.asarray(found.toarray() if hasattr(found, "toarray") else found)
+    values = transform(X)
+    return np.asarray(values.toarray() if hasattr(values, "toarray") else values)
 
 
 def _inner_features(features: Callable[[Array], Array], X: Array, Y: Array) -> Array:

@@ -1,7 +1,7 @@
-"""Ridge regression for every penalty at once: one factorisation of the inputs, then all coefficients and errors.
+"""Ridge regression for many penalties, with a single factorisation of the inputs.
 
-The penalty is lambda of (1/n)|y - Xb|^2 + lambda |b|^2, so scikit-learn's `Ridge(alpha)` is alpha = n lambda; at lambda = 0
-the solution is the one of least norm.
+The penalty is lambda in (1/n)|y - Xb|^2 + lambda |b|^2, so alpha = n lambda in `Ridge(alpha)` of scikit-learn. At lambda = 0 the solution
+is the interpolant or least-squares solution of smallest norm.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from numpy.typing import ArrayLike, NDArray
 Array = NDArray[np.float64]
 
 EPSILON = float(np.finfo(np.float64).eps)
-REFINED_ABOVE = 1e-13  # relative error of a solution from the Gram matrix above which it is refined once
-SVD_ABOVE = 1e-6  # and above which a singular value decomposition takes its place
+REFINED_ABOVE = 1e-13  # relative error above which a solution from the Gram matrix is refined once
+SVD_ABOVE = 1e-6  # relative error above which a singular value decomposition replaces the Gram matrix
 
 
 class _Tridiagonal:
-    """A symmetric matrix as Q T Q' with T tridiagonal: half of an eigendecomposition, and enough to solve for every shift."""
+    """A symmetric matrix as Q T Q' with tridiagonal T, which suffices to solve linear systems for every shift."""
 
     def __init__(self, matrix: Array):
         from scipy.linalg import lapack
@@ -32,20 +32,23 @@ class _Tridiagonal:
         self.values = lapack.dsterf(self.diagonal, self.off)[0] if size > 1 else self.diagonal
 
     def solve(self, right: Array, shifts: Array) -> Array:
-        """(matrix + shift)^-1 right for every shift; `right` is (size, shifts or 1, columns), the result (size, shifts, columns)."""
+        """Return (matrix + shift)^-1 right for every shift.
+
+        `right` has shape (size, shifts or 1, columns), and the result has shape (size, shifts, columns).
+        """
         from scipy.linalg import lapack
 
         size, columns = right.shape[0], right.shape[2]
         if size == 1:
             return np.asarray(right / (self.diagonal + shifts)[:, None])
         turned = np.broadcast_to(self._rotate(right, "T"), (size, shifts.size, columns))
-        found = np.empty((size, shifts.size, columns))
+        solution = np.empty((size, shifts.size, columns))
         for i, shift in enumerate(shifts):
-            found[:, i] = lapack.dgtsv(self.off, self.diagonal + shift, self.off, turned[:, i])[3]
-        return self._rotate(found, "N")
+            solution[:, i] = lapack.dgtsv(self.off, self.diagonal + shift, self.off, turned[:, i])[3]
+        return self._rotate(solution, "N")
 
     def _rotate(self, block: Array, transpose: str) -> Array:
-        """Q block, or Q' block; Q leaves the first coordinate alone."""
+        """Return Q block or Q' block. Q does not change the first coordinate."""
         from scipy.linalg import lapack
 
         rotated = block.reshape(len(block), -1).copy(order="F")
@@ -55,12 +58,11 @@ class _Tridiagonal:
 
 
 class RidgePath:
-    """Least squares with a ridge penalty, for all penalties from one factorisation.
+    """Least squares with a ridge penalty, for all penalties from a single factorisation.
 
-    Orthogonal transformations bring the smaller Gram matrix to tridiagonal form, in which every penalty costs no more than a
-    product. Where the penalty leaves that matrix ill conditioned, one step of refinement with the residuals of the data
-    themselves restores the digits that forming it has cost; where it is singular in double precision, a singular value
-    decomposition is computed, once.
+    Orthogonal transformations bring the smaller Gram matrix to tridiagonal form, so that every penalty costs no more than a matrix product.
+    If the matrix is ill conditioned for a penalty, a refinement step with the residuals of the data restores the digits that were lost in
+    the Gram matrix. If the matrix is singular in double precision, a singular value decomposition is computed once.
 
     Parameters
     ----------
@@ -73,7 +75,7 @@ class RidgePath:
     --------
     >>> X, y = np.array([[1.0, 0.0, 1.0], [0.0, 2.0, 0.0]]), np.array([1.0, 2.0])
     >>> path = RidgePath(X, y)
-    >>> path.coefficients([0.0, 1.0]).round(12).tolist()  # the least-norm interpolant, then a penalty of 1
+    >>> path.coefficients([0.0, 1.0]).round(12).tolist()  # the interpolant of smallest norm, then a penalty of 1
     [[0.5, 1.0, 0.5], [0.25, 0.666666666667, 0.25]]
     >>> path.train_error([0.0, 1.0]).round(12).tolist()
     [0.0, 0.347222222222]
@@ -91,41 +93,41 @@ class RidgePath:
         self._columns = labels.reshape(len(labels), -1)
 
     def coefficients(self, ridge: ArrayLike) -> Array:
-        """Coefficients for every penalty, shape (*ridge.shape, p), then targets if y has them."""
+        """Return the coefficients for every penalty, with shape (*ridge.shape, p) and a last axis for targets if y has one."""
         lam = np.asarray(ridge, dtype=float)
         if np.isnan(lam).any():
             raise ValueError("ridge = nan is not allowed")
         flat = lam.ravel()
         error = self._gram_error(flat)
-        found = np.empty((flat.size, self.X.shape[1], self._columns.shape[1]))
+        values = np.empty((flat.size, self.X.shape[1], self._columns.shape[1]))
         plain, singular = error <= REFINED_ABOVE, error > SVD_ABOVE
         if plain.any():
-            found[plain] = self._from_gram(flat[plain])
+            values[plain] = self._from_gram(flat[plain])
         if not (plain | singular).all():
-            found[~(plain | singular)] = self._from_gram(flat[~(plain | singular)], refine=True)
+            values[~(plain | singular)] = self._from_gram(flat[~(plain | singular)], refine=True)
         if singular.any():
-            found[singular] = self._from_svd(flat[singular])
-        return found.reshape(*lam.shape, self.X.shape[1], *self.y.shape[1:])
+            values[singular] = self._from_svd(flat[singular])
+        return values.reshape(*lam.shape, self.X.shape[1], *self.y.shape[1:])
 
     def predict(self, X: ArrayLike, ridge: ArrayLike) -> Array:
-        """Predictions at new inputs for every penalty, shape (*ridge.shape, rows), then targets if y has them."""
+        """Return predictions at new inputs for every penalty, with shape (*ridge.shape, rows) and a last axis for targets."""
         lam = np.asarray(ridge, dtype=float)
-        found = self.coefficients(lam.ravel()).reshape(lam.size, self.X.shape[1], -1)
-        stacked = np.moveaxis(found, 1, 0).reshape(self.X.shape[1], -1)
+        coefficients = self.coefficients(lam.ravel()).reshape(lam.size, self.X.shape[1], -1)
+        stacked = np.moveaxis(coefficients, 1, 0).reshape(self.X.shape[1], -1)
         values = (np.asarray(X, dtype=float) @ stacked).reshape(-1, lam.size, self._columns.shape[1])
         return np.moveaxis(values, 0, 1).reshape(*lam.shape, -1, *self.y.shape[1:])
 
     def test_error(self, X: ArrayLike, y: ArrayLike, ridge: ArrayLike) -> Array:
-        """Mean squared error on other data, for every penalty (and target)."""
+        """Return the mean squared error on other data, for every penalty (and target)."""
         rows = np.ndim(ridge)
         return np.asarray(((self.predict(X, ridge) - np.asarray(y, dtype=float)) ** 2).mean(axis=rows))
 
     def train_error(self, ridge: ArrayLike) -> Array:
-        """Mean squared residual on the data themselves, for every penalty (and target)."""
+        """Return the mean squared residual on the training data, for every penalty (and target)."""
         return self.test_error(self.X, self.y, ridge)
 
     def degrees_of_freedom(self, ridge: ArrayLike) -> Array:
-        """Trace of the hat matrix over n, for every penalty."""
+        """Return the trace of the hat matrix over n, for every penalty."""
         lam = np.asarray(ridge, dtype=float)
         flat, values = lam.ravel()[:, None], self._gram.values
         if (self._gram_error(lam.ravel()) > SVD_ABOVE).any():
@@ -133,7 +135,10 @@ class RidgePath:
         return (values * _inverse(values + flat)).sum(axis=-1).reshape(lam.shape) / len(self.X)
 
     def gcv(self, ridge: ArrayLike) -> Array:
-        """Generalised cross-validation, train error over (1 - degrees of freedom)^2; refuses a fit that interpolates."""
+        """Return the generalised cross-validation error, which is train error / (1 - degrees of freedom)^2.
+
+        Raise `ValueError` if the fit interpolates.
+        """
         left = 1 - self.degrees_of_freedom(ridge)
         if (left <= 1e-10).any():
             raise ValueError("ridge = 0 is not allowed in gcv when the fit interpolates: use a small positive penalty")
@@ -142,27 +147,27 @@ class RidgePath:
     # -- factorisations -----------------------------------------------------------------------------------------------
 
     def _gram_error(self, ridges: Array) -> Array:
-        """Relative error to expect of a solution from the Gram matrix, for every penalty."""
+        """Return the expected relative error of a solution from the Gram matrix, for every penalty."""
         values = self._gram.values
         with np.errstate(divide="ignore"):
             return np.asarray(EPSILON * values.max() / np.abs(values + ridges[:, None]).min(axis=1))
 
     def _from_gram(self, ridges: Array, refine: bool = False) -> Array:
-        """Coefficients (ridges, p, targets) from X'X/n, or from XX'/n when that is smaller."""
+        """Return coefficients (ridges, p, targets) from the smaller of X'X/n and XX'/n."""
         X, n, gram = self.X, len(self.X), self._gram
         labels, penalties = self._columns[:, None, :], ridges[:, None]
         if X.shape[1] <= n:
-            found = gram.solve(_times(X.T, labels) / n, ridges)
+            solution = gram.solve(_times(X.T, labels) / n, ridges)
             if refine:
-                found += gram.solve(_times(X.T, labels - _times(X, found)) / n - penalties * found, ridges)
-            return np.moveaxis(found, 0, 1)
+                solution += gram.solve(_times(X.T, labels - _times(X, solution)) / n - penalties * solution, ridges)
+            return np.moveaxis(solution, 0, 1)
         dual = gram.solve(labels, ridges)
         if refine:
             dual += gram.solve(labels - _times(X, _times(X.T, dual)) / n - penalties * dual, ridges)
         return np.moveaxis(_times(X.T, dual) / n, 0, 1)
 
     def _from_svd(self, ridges: Array) -> Array:
-        """The same from singular vectors, which know the null space."""
+        """Return the same coefficients from singular vectors, which represent the null space exactly."""
         left, singular, right = self._svd
         shrunk = singular[:, None] * _inverse(singular[:, None] ** 2 / len(self.X) + ridges) / len(self.X)
         labels = left.T @ self._columns
@@ -176,7 +181,7 @@ class RidgePath:
 
     @cached_property
     def _svd(self) -> tuple[Array, Array, Array]:
-        """Singular value decomposition; singular values that are rounding noise are exactly 0."""
+        """The singular value decomposition, with singular values that are rounding noise set to 0."""
         from scipy.linalg import svd
 
         left, singular, right = svd(self.X, full_matrices=False, check_finite=False)
@@ -187,18 +192,18 @@ class RidgePath:
 
 
 def _times(matrix: Array, block: Array) -> Array:
-    """Product of a matrix with the first axis of a block, as one matrix product."""
+    """Return the product of a matrix with the first axis of a block, as a single matrix product."""
     return (matrix @ block.reshape(block.shape[0], -1)).reshape(-1, *block.shape[1:])
 
 
 def _inverse(values: Array) -> Array:
-    """1 / values, and 0 on the null space without a penalty."""
+    """Return 1 / values, and 0 where a value is 0."""
     with np.errstate(divide="ignore"):
         return np.where(values == 0, 0.0, 1 / values)
 
 
 def minimum_norm(X: ArrayLike, y: ArrayLike) -> Any:
-    """The least-squares solution of least norm, which is the ridge solution as the penalty falls to zero.
+    """Return the least-squares solution of smallest norm, which is the limit of the ridge solution for small penalties.
 
     >>> minimum_norm([[1.0, 1.0]], [2.0]).round(12).tolist()
     [1.0, 1.0]

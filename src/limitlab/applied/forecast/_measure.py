@@ -35,53 +35,53 @@ def measured(
     groups: NDArray[np.int64] | None = None,
     order: Literal["random", "time"] = "random",
 ) -> xr.Dataset:
-    """Train and test errors of kernel ridge regression on random subsets, tested on the rest.
+    """Return train and test errors of kernel ridge regression on random subsets, tested on the other points.
 
     Parameters
     ----------
     kernel
-        A fitted kernel, or the Gram matrix itself.
+        A fitted kernel, or a Gram matrix.
     X, targets
-        Data (X is not used with a Gram matrix) and targets, one column per output.
+        Inputs (not used with a Gram matrix) and targets, one column per output.
     samples, ridge
-        Sizes of the subsets and ridges.
+        Sizes of the subsets, and ridges.
     splits
-        Random subsets per size.
+        Number of random subsets per size.
     seed
         Seed of the subsets.
     most_tests
-        At most so many of the other points are used for testing.
+        Largest number of other points that are used for tests.
     classes
-        Whether the columns of the targets are classes: then the share of wrong labels (by the largest output) is measured too.
+        Whether the columns of the targets are classes. If so, the share of wrong labels (by the largest output) is measured too.
     groups
-        Group of every row: subsets then consist of whole groups (but one), and the tests of others.
+        Group of every row. A subset is then the first n rows of a random order of groups, and the test rows belong to other groups.
     order
-        "time": the rows are in the order of time, subsets are consecutive rows and are tested on the rows that follow.
+        "random", or "time" if the rows are in the order of time. With "time" the subsets are consecutive rows, and the test rows follow
+        them.
 
     Returns
     -------
     xarray.Dataset
-        test_error, train_error (and classification_error) over n and ridge, averaged over the splits, and the standard error
-        of each.
+        Variables test_error, train_error (and classification_error) over n and ridge, averaged over the splits, with standard errors.
 
     Examples
     --------
     >>> X = np.random.default_rng(0).standard_normal((60, 3))
     >>> from limitlab.applied.forecast._kernels import make_kernel
-    >>> found = measured(make_kernel("linear", X), X, X[:, :1], [20, 40], [1e-9], splits=2)
-    >>> bool((found.test_error < 1e-10).all())
+    >>> errors = measured(make_kernel("linear", X), X, X[:, :1], [20, 40], [1e-9], splits=2)
+    >>> bool((errors.test_error < 1e-10).all())
     True
     """
     n, lam = np.atleast_1d(np.asarray(samples, dtype=int)), np.atleast_1d(np.asarray(ridge, dtype=float))
     total = len(targets)
     if (n < 1).any() or (n >= total).any():
         raise ValueError(
-            f"n = {n[(n < 1) | (n >= total)][0]} is not allowed: real fits need 1 <= n < {total}, to leave points to test"
+            f"n = {n[(n < 1) | (n >= total)][0]} is not allowed: real fits need 1 <= n < {total}, so that points are left for tests"
         )
     if splits < 1:
         raise ValueError(f"splits = {splits} is not allowed: must be at least 1")
     names = ("test_error", "train_error", *(("classification_error",) if classes else ()))
-    found = np.empty((len(names), splits, n.size, lam.size))
+    values = np.empty((len(names), splits, n.size, lam.size))
     for split in range(splits):
         for column, count in enumerate(n):
             rng = np.random.default_rng([seed, split, int(count)])
@@ -90,16 +90,16 @@ def measured(
             else:
                 inside, outside = _apart(total, int(count), groups, rng)
             outside = outside[:most_tests]
-            found[:, split, column] = _one_fit(kernel, X, targets, inside, outside, lam, classes)
-    mean = found.mean(axis=1)
-    error = found.std(axis=1, ddof=1) / np.sqrt(splits) if splits > 1 else np.full_like(mean, np.inf)
+            values[:, split, column] = _one_fit(kernel, X, targets, inside, outside, lam, classes)
+    mean = values.mean(axis=1)
+    error = values.std(axis=1, ddof=1) / np.sqrt(splits) if splits > 1 else np.full_like(mean, np.inf)
     variables = {name: (("n", "ridge"), mean[i]) for i, name in enumerate(names)}
     variables |= {f"{name}_standard_error": (("n", "ridge"), error[i]) for i, name in enumerate(names)}
     return xr.Dataset(variables, {"n": n, "ridge": lam}, {"splits": splits, "seed": seed, "kind": "measured"})
 
 
 def _in_time(total: int, count: int, share: float, most_tests: int) -> tuple[Any, Any]:
-    """Consecutive rows and those that follow; `share` moves the window from the first rows to the last ones."""
+    """Return consecutive rows and the rows that follow. `share` moves the window from the first rows to the last."""
     room = total - count
     tests = max(1, min(most_tests, room // 2 or 1))
     start = round(share * (room - tests))
@@ -107,7 +107,7 @@ def _in_time(total: int, count: int, share: float, most_tests: int) -> tuple[Any
 
 
 def _apart(total: int, count: int, groups: NDArray[np.int64] | None, rng: np.random.Generator) -> tuple[Any, Any]:
-    """Random rows and the others; with groups, rows of random groups and the groups that none of them is in."""
+    """Return random rows and the other rows. With groups, return rows of random groups and all rows of the other groups."""
     if groups is None:
         order = rng.permutation(total)
         return order[:count], order[count:]
@@ -116,24 +116,26 @@ def _apart(total: int, count: int, groups: NDArray[np.int64] | None, rng: np.ran
     inside = order[:count]
     outside = order[count:][~np.isin(groups[order[count:]], groups[inside])]
     if not outside.size:
-        raise ValueError(f"n = {count} is not allowed: it leaves no whole group of {int(groups.max()) + 1} to test on")
+        raise ValueError(
+            f"n = {count} is not allowed: it leaves none of the {int(groups.max()) + 1} groups for tests; give fewer rows"
+        )
     return inside, rng.permutation(outside)
 
 
 def _one_fit(
     kernel: Kernel | Array, X: Array, targets: Array, inside: Any, outside: Any, lam: Array, classes: bool
 ) -> Array:
-    """The errors of one subset for every ridge, shape (observables, ridges)."""
+    """Return the errors of a fit to a subset for every ridge, with shape (observables, ridges)."""
     y, truth = targets[inside], targets[outside]
     if isinstance(kernel, Kernel) and kernel.features is not None and kernel.table(X[:1]).shape[1] < len(inside):
         path = RidgePath(kernel.table(X[inside]), y)
-        guess, own = path.predict(kernel.table(X[outside]), lam), path.predict(kernel.table(X[inside]), lam)
+        guess, fitted = path.predict(kernel.table(X[outside]), lam), path.predict(kernel.table(X[inside]), lam)
     else:
         solve = _one_ridge if lam.size == 1 and lam[0] > 0 else _dual_path
-        guess, own = solve(*_grams(kernel, X, inside, outside), y, lam)
-    errors = [((guess - truth) ** 2).mean(axis=(1, 2)), ((own - y) ** 2).mean(axis=(1, 2))]
+        guess, fitted = solve(*_grams(kernel, X, inside, outside), y, lam)
+    errors = [((guess - truth) ** 2).mean(axis=(1, 2)), ((fitted - y) ** 2).mean(axis=(1, 2))]
     if classes:
-        errors.append(np.array([error_rate(one, truth) for one in guess]))
+        errors.append(np.array([error_rate(scores, truth) for scores in guess]))
     return np.array(errors)
 
 
@@ -144,7 +146,7 @@ def _grams(kernel: Kernel | Array, X: Array, inside: Any, outside: Any) -> tuple
 
 
 def _one_ridge(gram: Array, across: Array, y: Array, lam: Array) -> tuple[Array, Array]:
-    """The same for one ridge, by one linear solve: an eighth of the cost."""
+    """Return the same for a single ridge from a linear solve, which costs an eighth as much."""
     from scipy.linalg import cho_factor, cho_solve
 
     shifted = gram + len(y) * lam[0] * np.eye(len(y))
@@ -153,7 +155,7 @@ def _one_ridge(gram: Array, across: Array, y: Array, lam: Array) -> tuple[Array,
 
 
 def _dual_path(gram: Array, across: Array, y: Array, lam: Array) -> tuple[Array, Array]:
-    """Predictions on the other points and on the points themselves for every ridge, shape (ridges, rows, outputs)."""
+    """Return predictions on test points and on training points for every ridge, with shape (ridges, rows, outputs)."""
     from scipy.linalg import eigh
 
     n = len(y)
@@ -166,8 +168,8 @@ def _dual_path(gram: Array, across: Array, y: Array, lam: Array) -> tuple[Array,
     scaled = (vectors.T @ y)[:, None, :] * inverse[:, :, None]  # (n, ridges, outputs)
     flat = scaled.reshape(n, -1)
     guess = ((across @ vectors) @ flat / n).reshape(len(across), lam.size, -1)
-    own = (vectors @ (values[:, None] * flat)).reshape(n, lam.size, -1)
-    return np.moveaxis(guess, 1, 0), np.moveaxis(own, 1, 0)
+    fitted = (vectors @ (values[:, None] * flat)).reshape(n, lam.size, -1)
+    return np.moveaxis(guess, 1, 0), np.moveaxis(fitted, 1, 0)
 
 
 def compare_with_sklearn(
@@ -180,18 +182,20 @@ def compare_with_sklearn(
     splits: int = 5,
     seed: int = 0,
 ) -> xr.Dataset:
-    """The curve by `sklearn.model_selection.learning_curve` on `KernelRidge`: a fit for every size, ridge and split.
+    """Return the learning curve of `KernelRidge` by `sklearn.model_selection.learning_curve`, for comparison.
+
+    scikit-learn makes a fit for every size, ridge and split.
 
     Parameters
     ----------
     X, y
-        Data.
+        Inputs and targets.
     samples, ridge
-        Sizes of the subsets, and lambda; scikit-learn's alpha is n lambda, so every pair is a run of its own.
+        Sizes of the subsets, and ridges lambda. In scikit-learn alpha = n lambda, so every pair needs a separate run.
     kernel, gamma
-        Of `KernelRidge`; `gamma` None is this package's default width.
+        Parameters of `KernelRidge`. None for `gamma` means the default of limitlab.
     splits, seed
-        Random subsets of the largest size, of which smaller ones are the beginning.
+        Number of random subsets of the largest size, and their seed. Smaller subsets are the first rows of these.
 
     Examples
     --------
@@ -211,10 +215,10 @@ def compare_with_sklearn(
         subsets = ShuffleSplit(splits, train_size=int(count), test_size=len(X) - int(count), random_state=seed)
         for j, value in enumerate(lam):
             model = KernelRidge(alpha=count * value, kernel=kernel, gamma=width if kernel == "rbf" else None)
-            _, own, other = learning_curve(
+            _, on_train, on_test = learning_curve(
                 model, X, y, train_sizes=[int(count)], cv=subsets, scoring="neg_mean_squared_error"
             )
-            train[i, j], test[i, j] = -own[0], -other[0]
+            train[i, j], test[i, j] = -on_train[0], -on_test[0]
     axes = ("n", "ridge")
     spread = test.std(axis=2, ddof=1) / np.sqrt(splits) if splits > 1 else np.full(test.shape[:2], np.inf)
     means = {"test_error": test.mean(axis=2), "train_error": train.mean(axis=2), "test_error_standard_error": spread}
@@ -223,7 +227,7 @@ def compare_with_sklearn(
 
 
 SHARES = (0.08, 0.15, 0.28, 0.5, 0.8)
-"""Shares of the data at which real fits are made."""
+"""Sizes of the real fits, as shares of the data."""
 
 SPLITS = 8
 LARGEST_FIT, MOST_TESTS = 2000, 1000
@@ -238,18 +242,19 @@ class PowerLaw:
     c: float
 
     def __call__(self, samples: Any) -> Array:
-        """Its value at a number of points."""
+        """Return the value at a number of points."""
         return np.asarray(self.a * np.asarray(samples, dtype=float) ** -self.b + self.c)
 
 
 def fit_power_law(samples: Any, values: Any) -> PowerLaw:
-    """Least squares in the logarithm, over exponents and floors.
+    """Return the power law with the smallest squared deviation in the logarithm.
 
-    For each exponent and floor the best factor is an average; a grid of them refined once is safer than a descent from one start.
+    For each exponent b and floor c the best factor is an average. The search uses a grid of exponents and floors that is refined once,
+    because a descent from a single start can end in a local minimum.
 
     >>> n = np.array([20, 50, 100, 300])
-    >>> found = fit_power_law(n, 2 * n**-0.5 + 0.1)
-    >>> round(found.b, 2), round(found.c, 2)
+    >>> law = fit_power_law(n, 2 * n**-0.5 + 0.1)
+    >>> round(law.b, 2), round(law.c, 2)
     (0.5, 0.1)
     """
     n, y = np.asarray(samples, dtype=float), np.asarray(values, dtype=float)
@@ -273,7 +278,7 @@ def fit_power_law(samples: Any, values: Any) -> PowerLaw:
 def real_values(
     source: Kernel | Array, X: Array, targets: Array, samples: Array, ridges: Array, metric: Metric, splits: int, seed: int
 ) -> Array:
-    """The metric of real fits on random subsets, shape (sizes, splits): one linear solve each."""
+    """Return the metric of real fits on random subsets, with shape (sizes, splits) and a linear solve for each fit."""
     from scipy.linalg import cho_factor, cho_solve
 
     total = len(targets)
@@ -294,7 +299,7 @@ def real_values(
 
 
 def sizes_for(total: int) -> Array:
-    """Sizes of the real fits.
+    """Return the sizes of the real fits.
 
     >>> sizes_for(1000).tolist()
     [80.0, 150.0, 280.0, 500.0, 800.0]

@@ -1,23 +1,25 @@
-"""Learning curves in any metric: below N by surrogate training sets, at N by leave-one-out, beyond N by the probit line.
+"""Learning curves in any metric, from simulated scores up to N points and from a probit line beyond N.
 
-Mean squares come from the law itself (`curves`). Error rate, accuracy and area under the curve are averages over surrogate scores;
-beyond the data they follow the extrapolated mean square along a line in probit scale (docs/theory/learning_curves.md, eqs. 6a and 13-15).
+Mean squares come from the law itself (`_curves`). Error rate, accuracy and area under the curve are averages over surrogate scores for
+n < N, and leave-one-out values at n = N. Beyond the data they follow from the extrapolated mean square along a line in probit scale
+(docs/theory/learning_curves.md, eqs. 6a and 13-15).
 
 Surrogate training sets
 -----------------------
-Left out of the fit to all points, point i has the score m_i = y_i - e_i, e_i = r_i / (1 - h_i) (docs/theory/learning_curves.md, eq. 13).
-A fit to n of the points scatters around it, because other points were drawn: to first order by
+In the fit to all points except point i, point i has the score m_i = y_i - e_i, e_i = r_i / (1 - h_i) (docs/theory/learning_curves.md,
+eq. 13). Its score in a fit to n random points deviates from m_i, to first order by
 
     g = (H(xi e) - h xi e) / (1 - h),      xi_j = (1[j drawn] - p) / sqrt(p (1 - p)),      p = min(n/N, 1/2),             (14)
 
-with the same xi for every output. One number scales all g so that mean (m + g - y)^2 is the test error that the law predicts for n points.
-Functions of scores and labels (error rate, area under the curve, a cost) are averaged over such draws. This is a heuristic; the same page
-says how good it was in trials.
+with the same xi for every output. A common factor scales all g so that mean (m + g - y)^2 is the test error that the law predicts for n
+points. Functions of scores and labels (error rate, area under the curve, a cost) are averaged over such draws. This is a heuristic. The
+same page reports its accuracy in trials.
 
 Probit line
 -----------
-Along n < N the pairs (log mean square, Phi^-1(error rate)) lie nearly on a line. It is fitted there, and read at the mean square that is
-extrapolated to n > N (docs/theory/learning_curves.md, eq. 15). One minus the area under the curve is treated in the same way.
+For n < N the pairs (log mean square, Phi^-1(error rate)) lie nearly on a line. The line is fitted to these pairs. The error rate for n > N
+is its value at the extrapolated mean square (docs/theory/learning_curves.md, eq. 15). One minus the area under the curve is treated in the
+same way.
 """
 
 from __future__ import annotations
@@ -41,31 +43,31 @@ Array = NDArray[Any]
 Metric = Callable[[Array, Array], float]
 
 DRAWS = 96
-"""Surrogate training sets: with half as many, error rates still moved by 2 %."""
+"""Number of surrogate training sets. With half as many, error rates still changed by 2 %."""
 
 
 def smoothed(spectrum: Spectrum, kappa: float, values: Array) -> Array:
-    """H = K (K + N kappa)^-1 times columns."""
+    """Return H = K (K + N kappa)^-1 times columns."""
     assert spectrum.vectors is not None
     share = learned(np.array([kappa]), spectrum.eigenvalues)[0]
     inside = spectrum.vectors.T @ values
-    kept = spectrum.vectors @ ((share[:-1] - share[-1])[:, None] * inside)
-    return np.asarray(kept + share[-1] * values)
+    projected = spectrum.vectors @ ((share[:-1] - share[-1])[:, None] * inside)
+    return np.asarray(projected + share[-1] * values)
 
 
 def surrogate_scores(
     spectrum: Spectrum, samples: float, kappa: float, error: float, rng: np.random.Generator, draws: int = DRAWS
 ) -> Array:
-    """Scores of every point by fits to `samples` other points, shape (draws, N, outputs).
+    """Return simulated scores of every point in fits to `samples` other points, with shape (draws, N, outputs).
 
     Parameters
     ----------
     spectrum
         The population of N points.
     samples, kappa, error
-        n, its effective ridge, and the mean square that the scores shall have (the law's test error).
+        n, its effective ridge, and the mean square error of the scores (the test error of the law).
     rng, draws
-        Which points are drawn, and how often.
+        Random generator and number of draws.
 
     Examples
     --------
@@ -86,7 +88,7 @@ def surrogate_scores(
     for column in range(draws):
         marks[rng.permutation(total)[:drawn], column] += 1
     marks /= np.sqrt(p * (1 - p))
-    pushed = marks[:, :, None] * residuals[:, None, :]  # one xi for all outputs
+    pushed = marks[:, :, None] * residuals[:, None, :]  # the same xi for all outputs
     field = smoothed(spectrum, kappa, pushed.reshape(total, -1)).reshape(pushed.shape) - leverages[:, None, None] * pushed
     field /= np.maximum(1 - leverages, NEARLY_ONE)[:, None, None]
     mean = float(np.mean(residuals**2))
@@ -99,7 +101,7 @@ def surrogate_scores(
 
 
 def error_rate(scores: Array, targets: Array) -> float:
-    """Share of wrong labels: by the sign of one output, by the largest of several.
+    """Return the share of wrong labels, by the sign of a single output or by the largest of several outputs.
 
     >>> error_rate(np.array([[0.2], [-0.1], [0.3]]), np.array([[1.0], [1.0], [1.0]])).__round__(3)
     0.333
@@ -110,12 +112,12 @@ def error_rate(scores: Array, targets: Array) -> float:
 
 
 def accuracy(scores: Array, targets: Array) -> float:
-    """Share of right labels."""
+    """Return the share of correct labels."""
     return 1.0 - error_rate(scores, targets)
 
 
 def auc(scores: Array, targets: Array) -> float:
-    """Area under the curve of true against false positives; several outputs: each against the rest, averaged.
+    """Return the area under the curve of true against false positives, averaged over outputs (each class against the rest).
 
     >>> auc(np.array([[0.1], [0.4], [0.35], [0.8]]), np.array([[-1.0], [-1.0], [1.0], [1.0]]))
     0.75
@@ -131,7 +133,7 @@ def auc(scores: Array, targets: Array) -> float:
 
 
 def mean_square(scores: Array, targets: Array) -> float:
-    """Mean squared error of the scores."""
+    """Return the mean squared error of the scores."""
     return float(np.mean((scores - targets) ** 2))
 
 
@@ -139,7 +141,7 @@ METRICS: dict[str, Metric] = {"mse": mean_square, "error": error_rate, "accuracy
 
 
 SHARES = (0.15, 0.25, 0.4, 0.55, 0.7, 0.85)
-"""Shares of the data at which the line is fitted, and all of them (leave-one-out)."""
+"""Shares of the data at which the line is fitted. The value 1 means leave-one-out."""
 
 
 @dataclass(frozen=True)
@@ -150,14 +152,14 @@ class ProbitLine:
     slope: float
 
     def __call__(self, mean_square: Array) -> Array:
-        """The rate at a mean square."""
+        """Return the rate at a mean square."""
         from scipy.special import ndtr
 
         return np.asarray(ndtr(self.intercept + self.slope * np.log(mean_square)))
 
 
 def probit_line(mean_squares: Array, rates: Array, points: int) -> ProbitLine:
-    """Least squares with equal weights; a rate of zero counts as half a mistake among the points.
+    """Return the least-squares line with equal weights. A rate of zero counts as half a mistake among the points.
 
     >>> line = probit_line(np.array([0.2, 0.3, 0.5]), np.array([0.05, 0.08, 0.15]), 500)
     >>> line(np.array([0.3])).round(3).tolist(), bool(line(np.array([0.1]))[0] < 0.05)
@@ -173,10 +175,10 @@ def probit_line(mean_squares: Array, rates: Array, points: int) -> ProbitLine:
 
 
 RATES = ("error", "accuracy", "auc")
-"""Metrics that can be continued beyond the data."""
+"""Metrics that can be extrapolated beyond the data."""
 
 MOST_KEPT = 30_000_000
-"""Numbers of scores that are kept for other metrics."""
+"""Largest number of scores that stay in memory for other metrics."""
 
 FEWEST_PER_CLASS = 15
 """Training points per class below which error rates were too low by up to a fifth."""
@@ -189,13 +191,13 @@ class Classes:
     Parameters
     ----------
     population
-        The points; their targets are +-1 for two classes, one column of 0 and 1 each for more.
+        The points. Their targets are +1 and -1 for two classes, and one column of 0 and 1 per class for more.
     labels
-        The labels as they were given, for metrics of the user's own.
+        The original labels, for metrics that are functions of the user.
     seed
         Seed of the surrogate training sets.
     kept
-        Scores that were made already: another metric needs no others.
+        Scores that are already computed. All metrics use the same scores.
     """
 
     population: Population
@@ -208,19 +210,22 @@ class Classes:
         """Targets of the points."""
         targets = self.population.spectrum.targets
         if targets is None:
-            raise ValueError("this forecast was made from a spectrum: fit it on data for anything but mean squares")
+            raise ValueError("this forecast was made from a spectrum: fit it on data for metrics other than the mean square")
         return np.asarray(targets, dtype=float)
 
     def scores(self, samples: float, ridge: float, draws: int = DRAWS) -> Array:
-        """Scores of every point by fits to `samples` other points (n < N), or to all others (n = N): (draws, N, outputs)."""
+        """Return simulated scores of every point in fits to n other points, with shape (draws, N, outputs).
+
+        At n = N the fits are to all other points.
+        """
         spectrum, total = self.population.spectrum, self.population.spectrum.population
         if samples >= total:
             residuals, _ = left_out(spectrum, max(ridge, 1e-12 * spectrum.mean_diagonal))
             return (self.targets - residuals)[None]
         if (samples, ridge, draws) in self.kept:
             return self.kept[samples, ridge, draws]
-        found = self.population.errors(np.array([samples]), np.array([ridge]))
-        kappa, error = max(float(found.effective_ridge[0]), 1e-12 * spectrum.mean_diagonal), float(found.test_error[0])
+        errors = self.population.errors(np.array([samples]), np.array([ridge]))
+        kappa, error = max(float(errors.effective_ridge[0]), 1e-12 * spectrum.mean_diagonal), float(errors.test_error[0])
         rng = np.random.default_rng([self.seed, 3, int(samples)])
         scores = surrogate_scores(spectrum, samples, kappa, error, rng, draws)
         if (len(self.kept) + 1) * scores.size <= MOST_KEPT:
@@ -228,14 +233,14 @@ class Classes:
         return scores
 
     def values(self, metric: Any, samples: float, ridge: float) -> Array:
-        """The metric of every draw of scores."""
+        """Return the metric of every draw of scores."""
         scores = self.scores(samples, ridge)
         if isinstance(metric, str):
-            return np.array([METRICS[metric](one, self.targets) for one in scores])
-        return np.array([float(metric(one[:, 0] if one.shape[1] == 1 else one, self.labels)) for one in scores])
+            return np.array([METRICS[metric](draw, self.targets) for draw in scores])
+        return np.array([float(metric(draw[:, 0] if draw.shape[1] == 1 else draw, self.labels)) for draw in scores])
 
     def line(self, metric: str, ridge_at: Callable[[Array], Array]) -> ProbitLine:
-        """The probit line of one minus accuracy (or area), fitted at shares of the data and at all of them."""
+        """Return the probit line of one minus accuracy (or area), fitted at shares of the data and at all data."""
         total = self.population.spectrum.population
         samples = np.array([max(2.0, round(share * total)) for share in SHARES] + [float(total)])
         ridges = ridge_at(samples)
@@ -244,14 +249,16 @@ class Classes:
         return probit_line(squares, np.array(rates), total)
 
     def curve(self, metric: Any, samples: Array, ridges: Array, ridge_at: Callable[[Array], Array]) -> Array:
-        """The metric against the number of points."""
+        """Return the metric for every number of points."""
         total = self.population.spectrum.population
         linked = isinstance(metric, str) and metric in RATES
-        beyond = samples >= total if linked else samples > total  # a handful of mistakes would make a kink at N
+        beyond = (
+            samples >= total if linked else samples > total
+        )  # use the line at N too, because the noise of a few mistakes would produce a kink
         if beyond.any() and not linked:
             raise ValueError(
-                f"n = {samples[beyond][0]:g} is not allowed with a metric of your own: must be at most N = {total}; "
-                f"beyond the data only mse, {', '.join(RATES)} are continued"
+                f"n = {samples[beyond][0]:g} is not allowed if the metric is a function: must be at most N = {total}; "
+                f"only mse, {', '.join(RATES)} can be extrapolated beyond the data"
             )
         self.warn_of_few(samples)
         out = np.empty(samples.shape)
@@ -259,26 +266,27 @@ class Classes:
             out[i] = self.values(metric, samples[i], ridges[i]).mean()
         if beyond.any():
             rate = self.line(metric, ridge_at)(self.population.errors(samples[beyond], ridges[beyond]).test_error)
-            out[beyond] = [loss(metric, float(one)) for one in rate]
+            out[beyond] = [loss(metric, float(value)) for value in rate]
         return out
 
     def warn_of_few(self, samples: Array) -> None:
-        """Say where a forecast of labels is known to be too good."""
+        """Warn if there are so few points per class that forecasts of labels are too optimistic."""
         _, counts = np.unique(self.labels, return_counts=True)
         rarest = counts.min() / counts.sum()
         few = samples[samples * rarest < FEWEST_PER_CLASS]
         if few.size:
             warnings.warn(
-                f"n = {few.min():g} has about {few.min() * rarest:.0f} points of the rarest class: below {FEWEST_PER_CLASS} per class, "
-                "forecasts of labels were too good by up to a fifth",
+                f"n = {few.min():g} has about {few.min() * rarest:.0f} points of the rarest class; with fewer than "
+                f"{FEWEST_PER_CLASS} points per class, forecasts of error rates were too low by up to a fifth",
                 ForecastWarning,
                 stacklevel=4,
             )
 
     def deviation(self, metric: str, values: Array, base: float, samples: Array, tail: Array) -> Array:
-        """Standard deviation of the logarithm of the loss: binomial, plus what the extrapolation may miss (approximate beyond N).
+        """Return the standard deviation of the logarithm of the loss (approximate beyond N).
 
-        `base` is the value at N, `tail` b_t of the mean square for every n (6a).
+        It combines the binomial error with the error of the extrapolation. `base` is the value at N, and `tail` is b_t of the mean square
+        for every n (6a).
         """
         total = self.population.spectrum.population
         rate = np.array([loss(metric, float(value)) for value in values])
@@ -289,7 +297,7 @@ class Classes:
         return np.asarray(np.sqrt(level**2 + (tail * doublings / 2) ** 2 + step**2))
 
     def _area_error(self, rate: Array) -> Array:
-        """Relative standard error of one minus the area, by Hanley and McNeil's formula for the rarest class."""
+        """Return the relative standard error of one minus the area, by the formula of Hanley and McNeil for the rarest class."""
         _, counts = np.unique(self.labels, return_counts=True)
         ones, area = float(counts.min()), 1 - rate
         zeros = float(counts.sum()) - ones
@@ -298,7 +306,7 @@ class Classes:
         return np.asarray(np.sqrt(np.maximum(square, 0.0)) / rate)
 
     def run_spread(self, metric: Any, samples: float, ridge: float) -> float:
-        """Standard deviation of one run: over the points drawn for training and, for rates, over the N - n points that test it."""
+        """Return the standard deviation of a single run over its training points and, for rates, over its N - n test points."""
         values = self.values(metric, samples, ridge)
         spread = float(values.var(ddof=1))
         if isinstance(metric, str) and metric in ("error", "accuracy"):
@@ -308,7 +316,9 @@ class Classes:
 
 
 def loss(metric: str, value: float) -> float:
-    """What falls with more data: the error rate, or one minus accuracy or area. Its own inverse.
+    """Return the quantity that falls with more data, which is the error rate, or one minus accuracy or area.
+
+    The function is its own inverse.
 
     >>> loss("error", 0.1), round(loss("auc", 0.9), 3)
     (0.1, 0.1)

@@ -1,8 +1,9 @@
-"""Any other estimator (experimental): measured at a few sizes, continued by the ratio that the theory gives for a kernel.
+"""Learning curves of other estimators of scikit-learn (experimental).
 
-A forest or a boosted model has no law here. But how much more data help depends much on the data, so the shape of the curve is borrowed:
-the last measured value times theory(n) / theory(last), theory being the best-ridge curve of the kernel that leave-one-out chooses. In
-trials it tied with a power law at twice the data and was closer at four times; both are returned.
+limitlab has no law for forests or boosted models. The effect of more data depends mostly on the data, so the forecast takes the shape of
+the curve from a kernel. It is the last measured value times theory(n) / theory(last), where theory is the best-ridge curve of the kernel
+that leave-one-out selects. In trials this forecast was as accurate as a power law at twice the data and more accurate at four times. The
+result contains both.
 """
 
 from __future__ import annotations
@@ -23,33 +24,34 @@ SPLITS = 5
 def forecast_other(
     estimator: Any, X: Any, y: Any, n: Any, kernel: Any = "auto", splits: int = SPLITS, seed: int = 0
 ) -> xr.Dataset:
-    """The learning curve of any scikit-learn estimator beyond its data.
+    """Return a forecast of the learning curve of any scikit-learn estimator beyond its data.
 
     Parameters
     ----------
     estimator
-        With `fit` and `predict`; it is cloned and fitted at five sizes.
+        An estimator with `fit` and `predict`. Clones of it are fitted at five sizes.
     X, y
-        Data: numbers or labels (text, True and False, few whole numbers).
+        Inputs, and targets that are numbers or labels (text, True and False, few different whole numbers).
     n
-        Numbers of points to forecast.
+        Numbers of points of the forecast.
     kernel
-        Whose curve gives the shape.
+        Kernel whose curve determines the shape of the forecast.
     splits, seed
-        Random subsets per size, and their seed.
+        Number of random subsets per size, and their seed.
 
     Returns
     -------
     xarray.Dataset
-        Over n: value (mean square, or share of wrong labels) by the theory's ratio and power_law; over size: measured, standard_error.
+        Over n: `value` (mean square, or share of wrong labels) from the ratio of the theory, and `power_law`. Over size: `measured` and
+        `standard_error`.
 
     Examples
     --------
     >>> from sklearn.linear_model import Ridge
     >>> rng = np.random.default_rng(0)
     >>> X = rng.standard_normal((150, 10))
-    >>> found = forecast_other(Ridge(), X, X[:, 0] + rng.standard_normal(150), [300, 600], kernel="linear")
-    >>> bool((found.value < found.measured[-1]).all())
+    >>> curve = forecast_other(Ridge(), X, X[:, 0] + rng.standard_normal(150), [300, 600], kernel="linear")
+    >>> bool((curve.value < curve.measured[-1]).all())
     True
     """
     from sklearn.base import clone
@@ -58,7 +60,7 @@ def forecast_other(
     labels = is_classification("auto", targets)
     total = len(inputs)
     if total < 50:
-        raise ValueError(f"X has {total} rows, which is not allowed: must be at least 50, to measure five sizes")
+        raise ValueError(f"X has {total} rows, which is not allowed: must be at least 50 for measurements at five sizes")
     sizes = np.round(np.array(SHARES) * total).astype(int)
     runs = np.empty((sizes.size, splits))
     for i, size in enumerate(sizes):

@@ -1,12 +1,13 @@
-"""From data to what the law needs of them: eigenvalues of the Gram matrix and the targets along its eigenvectors.
+"""Eigenvalues of the Gram matrix of data, and the targets along its eigenvectors.
 
-Three routes to the same thing. A kernel with fewer features than points goes through the singular values of its table of
-features; any other kernel through all eigenvectors of the Gram matrix; and where that is too large, through the features of
-a Nystrom approximation (Williams and Seeger 2001), K ~ K_M (K_MM)^-1 K_M' for `rank` points M drawn at random.
+There are three methods. For a kernel with fewer features than points they come from the singular values of the table of features. For other
+kernels they come from all eigenvectors of the Gram matrix. If this matrix is too large, they come from the features of a Nystrom
+approximation (Williams and Seeger 2001), K ~ K_M (K_MM)^-1 K_M' for `rank` random points M.
 
-What an approximation misses is positive semi-definite and its trace is known, so it is not thrown away: it stands in the law
-as one eigenvalue of high multiplicity, with the energy of the targets that no kept direction explains. The error of doing so
-is stated as twice the difference to half of the points M, which holds if it falls faster than one over the root of their number.
+The remainder of this approximation is positive semi-definite and its trace is known. The law represents the remainder by one eigenvalue of
+high multiplicity. Its energy is the part of the targets that the other directions do not explain. The error of the approximation is
+estimated as twice the difference to an approximation with half of the points M. This is a bound if the error falls faster than one over
+the root of their number.
 """
 
 from __future__ import annotations
@@ -24,31 +25,30 @@ from limitlab.numerics.equivalents import learned
 Array = NDArray[Any]
 
 ROUNDING = {np.dtype(np.float64): 1e-13, np.dtype(np.float32): 2e-6}
-"""Eigenvalues below this share of the largest are rounding noise, and count as zero."""
+"""Eigenvalues below this share of the largest are rounding noise and count as zero."""
 
 INDEFINITE = {np.dtype(np.float64): 1e-8, np.dtype(np.float32): 1e-4}
 """A negative eigenvalue beyond this share of the largest means that the matrix is no Gram matrix."""
 
 NEARLY_ONE = 1e-6
-"""Where 1 - leverage is smaller, a point decides its own prediction, and its left-out residual says nothing."""
+"""Lower bound for 1 - leverage. Below it a point determines its own prediction, and its left-out residual is meaningless."""
 
 
 @dataclass(frozen=True)
 class Spectrum:
-    """A population of N points as the law sees it.
+    """The properties of a population of N points that the law depends on.
 
     Attributes
     ----------
     eigenvalues, multiplicities, energies
-        s_k of K/N, how many eigenvectors share each, and the mean square of the targets along them (averaged over outputs).
-        The last entry stands for all directions that are not kept: eigenvalue 0, or that of what an approximation misses.
+        Eigenvalues s_k of K/N, the number of eigenvectors of each, and the mean square of the targets along them (averaged over outputs).
+        The last entry represents all directions without a vector. Its eigenvalue is 0, or that of the remainder of an approximation.
     population
-        N.
+        Number N of points.
     vectors, targets, projections
-        Eigenvectors of the kept directions (N x r), targets (N x q), and their inner products (r x q); None for a spectrum
-        that was given as numbers.
+        Eigenvectors (N x r), targets (N x q), and their inner products (r x q). None for a spectrum that was given as numbers.
     right
-        For features: the right singular vectors, which turn projections into coefficients.
+        Right singular vectors of a table of features, which transform projections to coefficients.
     coarse
         The same population at half the rank of an approximation; None for an exact decomposition.
     """
@@ -70,16 +70,16 @@ class Spectrum:
 
     @property
     def mean_diagonal(self) -> float:
-        """Trace of K/N: the size of a typical kernel of a point with itself, and the natural unit of a ridge."""
+        """Trace of K/N, which is the mean kernel of a point with itself and the unit of a ridge."""
         return float((self.multiplicities * self.eigenvalues).sum())
 
     @property
     def mean_square(self) -> float:
-        """Mean square of the targets: the error of predicting zero."""
+        """Mean square of the targets, which is the error of the prediction 0."""
         return float(self.energies.sum())
 
     def coefficients(self, ridge: float) -> Array:
-        """Coefficients of the fit to all points, in feature space where there is one."""
+        """Return the coefficients of the fit to all points, in feature space if there are features."""
         assert self.projections is not None
         assert self.vectors is not None
         s, total = self.eigenvalues[:-1], self.population
@@ -89,18 +89,18 @@ class Spectrum:
         return np.asarray(self.vectors @ scaled / total)
 
     def residuals(self, kappa: Array) -> Array:
-        """Residuals y - K (K + N kappa)^-1 y of every point for every kappa, shape (N, kappas, outputs)."""
+        """Return the residuals y - K (K + N kappa)^-1 y of every point for every kappa, with shape (N, kappas, outputs)."""
         if self.vectors is None or self.targets is None or self.projections is None:
             raise ValueError("this forecast was made from a spectrum: fit it on data for residuals and bands")
         share = learned(kappa, self.eigenvalues)
-        kept, rest = share[:, :-1].T, share[:, -1]  # (r, kappas), (kappas,)
+        shares, rest = share[:, :-1].T, share[:, -1]  # (r, kappas), (kappas,)
         missed = self.targets - self.vectors @ self.projections
-        scaled = (kept[:, :, None] * self.projections[:, None, :]).reshape(len(kept), -1)
+        scaled = (shares[:, :, None] * self.projections[:, None, :]).reshape(len(shares), -1)
         fitted = (self.vectors @ scaled).reshape(self.population, len(rest), -1)
         return np.asarray(self.targets[:, None, :] - fitted - rest[:, None] * missed[:, None, :], dtype=float)
 
     def leverages(self, kappa: Array) -> Array:
-        """Diagonal of K (K + N kappa)^-1 for every kappa, shape (N, kappas)."""
+        """Return the diagonal of K (K + N kappa)^-1 for every kappa, with shape (N, kappas)."""
         if self.vectors is None:
             raise ValueError("this forecast was made from a spectrum: fit it on data for leverages")
         share = learned(kappa, self.eigenvalues)
@@ -109,9 +109,9 @@ class Spectrum:
         return np.asarray(squares @ share[:, :-1].T + np.maximum(inside, 0)[:, None] * share[:, -1], dtype=float)
 
     def subset(self, rows: NDArray[np.int64]) -> Spectrum:
-        """The spectrum of some of the points, from the matrix that the kept directions make (exact when they are all)."""
+        """Return the spectrum of some of the points, from the matrix of the known directions (exact if all directions are known)."""
         if self.vectors is None or self.targets is None:
-            raise ValueError("this forecast was made from a spectrum: fit it on data to look at a part of them")
+            raise ValueError("this forecast was made from a spectrum: fit it on data for the spectrum of a subset")
         table = self.vectors[rows] * np.sqrt(self.eigenvalues[:-1] * self.population).astype(self.vectors.dtype)
         if table.shape[1] < len(rows):
             return from_features(table, self.targets[rows])
@@ -119,14 +119,14 @@ class Spectrum:
 
 
 def left_out(spectrum: Spectrum, kappa: float) -> tuple[Array, Array]:
-    """Leave-one-out residuals e (N x outputs) and leverages h of the fit to all points with ridge kappa."""
+    """Return leave-one-out residuals e (N x outputs) and leverages h of the fit to all points with ridge kappa."""
     at = np.array([kappa])
     leverages = spectrum.leverages(at)[:, 0]
     return spectrum.residuals(at)[:, 0, :] / np.maximum(1 - leverages, NEARLY_ONE)[:, None], leverages
 
 
 def from_numbers(eigenvalues: Any, energies: Any, population: int) -> Spectrum:
-    """A spectrum given as eigenvalues of K/N and mode energies.
+    """Return a spectrum from eigenvalues of K/N and mode energies.
 
     >>> from_numbers([0.5, 1.0], [0.1, 0.2], 5).eigenvalues.tolist()
     [1.0, 0.5, 0.0]
@@ -148,10 +148,10 @@ def from_numbers(eigenvalues: Any, energies: Any, population: int) -> Spectrum:
 
 
 def from_gram(gram: Array, targets: Array, overwrite: bool = True) -> Spectrum:
-    """All eigenvectors of a Gram matrix, which is destroyed unless `overwrite` is False.
+    """Return the spectrum of a Gram matrix from all its eigenvectors. The matrix is overwritten unless `overwrite` is False.
 
-    >>> found = from_gram(np.diag([3.0, 6.0, 0.0]), np.array([[1.0], [2.0], [3.0]]))
-    >>> found.eigenvalues.tolist(), found.energies.round(12).tolist()
+    >>> spectrum = from_gram(np.diag([3.0, 6.0, 0.0]), np.array([[1.0], [2.0], [3.0]]))
+    >>> spectrum.eigenvalues.tolist(), spectrum.energies.round(12).tolist()
     ([2.0, 1.0, 0.0], [1.333333333333, 0.333333333333, 3.0])
     """
     from scipy.linalg import eigh
@@ -171,10 +171,10 @@ def from_gram(gram: Array, targets: Array, overwrite: bool = True) -> Spectrum:
 
 
 def from_features(table: Array, targets: Array) -> Spectrum:
-    """The same for the kernel of inner products of features, from their singular values.
+    """Return the spectrum of the kernel of inner products of features, from their singular values.
 
-    >>> found = from_features(np.array([[2.0], [0.0]]), np.array([[1.0], [1.0]]))
-    >>> found.eigenvalues.tolist(), found.energies.tolist()
+    >>> spectrum = from_features(np.array([[2.0], [0.0]]), np.array([[1.0], [1.0]]))
+    >>> spectrum.eigenvalues.tolist(), spectrum.energies.tolist()
     ([2.0, 0.0], [0.5, 0.5])
     """
     from scipy.linalg import svd
@@ -188,7 +188,7 @@ def from_features(table: Array, targets: Array) -> Spectrum:
 
 
 def nystrom_features(kernel: Kernel, X: Array, landmarks: Array, dtype: Any) -> tuple[Array, Array]:
-    """Features of a Nystrom approximation, and the matrix that makes them of kernels with the landmarks."""
+    """Return the features of a Nystrom approximation, and the matrix that maps kernels with the landmarks to them."""
     from scipy.linalg import eigh
 
     values, vectors = eigh(kernel(landmarks, landmarks), driver="evd", check_finite=False)
@@ -198,13 +198,16 @@ def nystrom_features(kernel: Kernel, X: Array, landmarks: Array, dtype: Any) -> 
 
 
 def from_nystrom(table: Array, targets: Array, diagonal: Array, coarse: Spectrum | None = None) -> Spectrum:
-    """An approximation by features; what it misses of the diagonal of the Gram matrix becomes the last eigenvalue."""
-    found = from_features(table, targets)
+    """Return the spectrum of an approximation by features.
+
+    The part of the diagonal of the Gram matrix that the features miss becomes the last eigenvalue.
+    """
+    spectrum = from_features(table, targets)
     missing = max(float(diagonal.sum() - (table.astype(float) ** 2).sum()), 0.0)
-    values, count = found.eigenvalues.copy(), float(found.multiplicities[-1])
+    values, count = spectrum.eigenvalues.copy(), float(spectrum.multiplicities[-1])
     if count > 0 and missing > ROUNDING[np.dtype(np.float64)] * float(diagonal.sum()):
-        values[-1] = missing / found.population / count
-    return replace(found, eigenvalues=values, coarse=coarse)
+        values[-1] = missing / spectrum.population / count
+    return replace(spectrum, eigenvalues=values, coarse=coarse)
 
 
 def decompose(
@@ -219,7 +222,7 @@ def decompose(
     exact_limit: int,
     rng: np.random.Generator,
 ) -> tuple[Spectrum, Array | None, Array | None]:
-    """The spectrum of data by the route that fits them; for a Nystrom route also its landmarks and their matrix."""
+    """Return the spectrum of data, and for a Nystrom approximation its landmarks and their matrix."""
     n, itemsize = len(X), np.dtype(dtype).itemsize
     if kernel.features is not None:
         columns = kernel.table(X[:1]).shape[1]
@@ -240,25 +243,25 @@ def decompose(
         factor_bytes(n, count, itemsize), max_memory, f"a Nystrom approximation of rank {count} for {n} points",
         f"use a smaller rank than {count}" + (", dtype='float32'" if itemsize == 8 else "") + ", or fewer rows",
     )  # fmt: skip
-    chosen = rng.permutation(n)[:count]
+    landmarks = rng.permutation(n)[:count]
     diagonal = kernel.diagonal(X)
-    half, _ = nystrom_features(kernel, X, X[chosen[: max(1, count // 2)]], dtype)
+    half, _ = nystrom_features(kernel, X, X[landmarks[: max(1, count // 2)]], dtype)
     coarse = replace(from_nystrom(half, targets, diagonal), vectors=None, projections=None, right=None)
-    table, root = nystrom_features(kernel, X, X[chosen], dtype)
-    return from_nystrom(table, targets, diagonal, coarse), X[chosen], root
+    table, root = nystrom_features(kernel, X, X[landmarks], dtype)
+    return from_nystrom(table, targets, diagonal, coarse), X[landmarks], root
 
 
 def symmetric_gram(kernel: Kernel, X: Array, dtype: Any) -> Array:
-    """The Gram matrix of data; refuses a function that is no kernel."""
+    """Return the Gram matrix of data. Raise `ValueError` if it is not symmetric and finite."""
     return checked_gram(kernel(X, X, dtype), "kernel")
 
 
 def checked_gram(gram: Array, name: str) -> Array:
-    """A symmetric, finite matrix, or one line that says what is wrong with it."""
+    """Return the matrix if it is square, symmetric and finite. Otherwise raise `ValueError`."""
     if gram.ndim != 2 or gram.shape[0] != gram.shape[1]:
         raise ValueError(f"{name} is not allowed: a Gram matrix must be square, got shape {gram.shape}")
     if not np.isfinite(gram).all():
-        raise ValueError(f"{name} is not allowed: the Gram matrix holds NaN or infinity; remove or fill missing values")
+        raise ValueError(f"{name} is not allowed: the Gram matrix contains NaN or infinity; remove or fill missing values")
     size = float(np.abs(gram).max())
     gap = _asymmetry(gram)
     if gap > (1e-8 if gram.dtype == np.float64 else 1e-3) * size:
@@ -269,7 +272,7 @@ def checked_gram(gram: Array, name: str) -> Array:
 
 
 def _asymmetry(gram: Array, block: int = 1024) -> float:
-    """Largest difference to the transpose, without a second matrix."""
+    """Return the largest difference to the transpose, without a second matrix in memory."""
     largest = 0.0
     for i in range(0, len(gram), block):
         for j in range(0, i + 1, block):
@@ -279,12 +282,12 @@ def _asymmetry(gram: Array, block: int = 1024) -> float:
 
 
 def _projected(values: Array, vectors: Array, targets: Array) -> Spectrum:
-    """Energies along eigenvectors; what they leave is measured on the residuals, so that it keeps its digits."""
+    """Return a spectrum with the energies along eigenvectors. The remaining energy is that of the residuals, for accuracy."""
     projections = vectors.T @ targets.astype(vectors.dtype)
     energies = (projections.astype(float) ** 2).mean(axis=1) / len(targets)
     rest = float(np.mean((targets - vectors @ projections).astype(float) ** 2)) if len(values) < len(targets) else 0.0
-    found = _assembled(values, energies, rest, len(targets))
-    return replace(found, vectors=vectors, targets=targets, projections=projections)
+    spectrum = _assembled(values, energies, rest, len(targets))
+    return replace(spectrum, vectors=vectors, targets=targets, projections=projections)
 
 
 def _assembled(values: Array, energies: Array, rest: float, population: int) -> Spectrum:
@@ -293,7 +296,9 @@ def _assembled(values: Array, energies: Array, rest: float, population: int) -> 
 
 
 def exact_bytes(points: int, itemsize: int = 8) -> float:
-    """Peak of an exact decomposition of a Gram matrix: the matrix, which becomes its eigenvectors, and LAPACK's work space.
+    """Return the peak memory of an exact decomposition of a Gram matrix, in bytes.
+
+    It consists of the matrix, which the eigenvectors overwrite, and the work space of LAPACK.
 
     >>> round(exact_bytes(20_000) / 1e9, 1)
     9.6
@@ -302,7 +307,9 @@ def exact_bytes(points: int, itemsize: int = 8) -> float:
 
 
 def factor_bytes(points: int, columns: int, itemsize: int = 8) -> float:
-    """Peak of a decomposition through a table of features: the table, its singular vectors, and work space.
+    """Return the peak memory of a decomposition of a table of features, in bytes.
+
+    It consists of the table, its singular vectors and work space.
 
     >>> round(factor_bytes(100_000, 1000) / 1e9, 1)
     2.4
@@ -311,7 +318,7 @@ def factor_bytes(points: int, columns: int, itemsize: int = 8) -> float:
 
 
 def require_memory(needed: float, limit: float | None, what: str, remedy: str) -> None:
-    """Refuse a computation that will not fit, in one line that says what would.
+    """Raise `ValueError` if a computation needs more memory than allowed.
 
     >>> require_memory(1e10, 8e9, "decomposing 20000 points", "use dtype='float32'")
     Traceback (most recent call last):

@@ -1,7 +1,7 @@
-"""The forecast study: everything that a table of your own data says about more data, in one call.
+"""Forecast of the learning curve of a table of your own data, in a single call.
 
 `forecast_study` reads a table, chooses the kernel and the ridge, computes the learning curve with its band, and checks the curve with a
-few real fits. Table, sentences and figure of the result come from one curve at one rule for the ridge, so they cannot contradict each
+few real fits. Table, sentences and figure of the result use the same curve and the same rule for the ridge, so they cannot contradict each
 other. The command `limitlab forecast` and the explorer format this result.
 """
 
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 
 FEW = 4
-"""Numbers of rows at which real fits check the forecast."""
+"""Number of sizes at which real fits check the forecast."""
 
 LARGEST_CHECK = 3000
-"""The largest number of rows of a real fit. Real fits are a check; the forecast replaces larger ones."""
+"""The largest number of rows of a real fit. Larger fits would take too long for a check."""
 
 DRIFT = 1.25
-"""Ratio of the error on later rows to the forecast, above which the data are said to change with time."""
+"""Ratio of the error on later rows to the forecast above which the result reports a change with time."""
 
 MEASURED = {"mse": "test_error", "error": "classification_error"}
 """The metrics that real fits measure, and their names there."""
@@ -57,25 +57,25 @@ class ForecastStudy(Described):
     model
         The fitted `Forecast`.
     kernel
-        Name of the kernel, also where it was chosen.
+        Name of the kernel that was given or chosen.
     curve
-        The learning curve, as `Forecast.learning_curve` gives it.
+        The learning curve, a result of `Forecast.learning_curve`.
     others
         Further metrics of a classifier along the same curve.
     checks
         Real fits at a few of the numbers of rows; None if there are none.
     gains, label_gain
-        What twice the data and the best ridge are expected to change; for labels also the share of wrong labels.
+        Expected effect of twice the data and of the best ridge. For labels it includes the share of wrong labels.
     needed
-        Number of rows that reach the error asked for, with a sentence; None if no error was asked for.
+        Number of rows that the error of the option `error` requires, with a sentence; None without this option.
     trust
-        Sentences on how far to trust the curve.
+        Sentences on how reliable the curve is.
     gap
         The check of the test data; None without a test file.
     warnings
         Warnings of the forecast.
     level, advice, drift
-        Sentences: the error with all rows, what to do next, and whether later rows are harder.
+        Sentences on the error with all rows, on the effect of more data and another ridge, and on whether errors on later rows are larger.
     exponent
         Power of the number of rows with which the error falls near all the data.
     """
@@ -106,13 +106,13 @@ class ForecastStudy(Described):
 
     @property
     def passed(self) -> bool:
-        """Whether the error asked for can be reached and the test data are normal."""
+        """Whether the required error can be reached and the test data are consistent with the forecast."""
         reached = self.needed is None or self.needed["n"] is not None
         return reached and (self.gap is None or self.gap.passed)
 
     @property
     def title(self) -> str:
-        """One line: target, number of inputs and rows, kernel, unit of the errors."""
+        """A line with target, number of inputs and rows, kernel, and unit of the errors."""
         columns, size = self.table.X.shape[1], len(self.table.X)
         unit = (
             "share of wrong labels"
@@ -122,28 +122,31 @@ class ForecastStudy(Described):
         return f"{self.source}: {self.target} from {columns} columns, N = {size}, {self.kernel} kernel ({unit})"
 
     def page(self) -> Page:
-        """Return the plain description: the learning curve as a table, and the sentences; as data `to_dict()`."""
+        """Return the plain description, with the learning curve as a table and the sentences. Its data are `to_dict()`."""
         return Page(tables=[Rows(self.rows(), self.title)], sentences=self.sentences(), data=self.to_dict())
 
     def rows(self) -> list[dict[str, Any]]:
-        """The learning curve as a table: one row per number of rows."""
+        """Return the learning curve as a table with an entry per number of rows."""
         return curve_rows(self.curve, self.checks, self.table, self.others)
 
     def sentences(self) -> list[str]:
-        """The result in sentences: the level, how far to trust it, the rows needed, drift, advice, the check of test data."""
+        """Return the result in sentences.
+
+        They describe the error with all rows, its reliability, the required rows, the change with time, advice and the check of test data.
+        """
         needed = [self.needed["sentence"]] if self.needed is not None else []
         drift = [self.drift] if self.drift is not None else []
         checked = list(self.gap.sentences) if self.gap is not None else []
         return [self.level, *self.trust, *needed, *drift, self.advice, *checked]
 
     def figure(self) -> Figure:
-        """The learning curve with its band and the real fits."""
+        """Draw the learning curve with its band and the real fits."""
         from limitlab.applied.plots import forecast_figure
 
         return forecast_figure(self.curve, self.checks, f"{self.source}: {self.target}, {self.kernel}")
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as a plain structure, for JSON."""
+        """Return the result as a plain structure, for JSON."""
         return {
             **describe_result(self.curve),
             "notes": self.notes,
@@ -190,59 +193,61 @@ def forecast_study(
     seconds: float | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> ForecastStudy:
-    """The learning curve of your own data: expected test error against rows, with a band, and what to do next.
+    """Forecast the learning curve of your own data, with a band and advice.
+
+    The learning curve is the expected test error against the number of rows.
 
     Parameters
     ----------
     data
-        A table: .csv, .tsv, .parquet or .npz.
+        A .csv, .tsv, .parquet or .npz table.
     target
         The column to predict.
     kernel
-        What kind of model; auto is the best of nine by leave-one-out.
+        Kernel of the model; auto selects the best of nine by leave-one-out.
     n
         Numbers of rows, such as 100:10000:20log (default: N/50 to 2N).
     ridge
-        A ridge of (K/n + ridge), or "best" at every n.
+        The ridge in (K/n + ridge), or "best" for the best ridge at every n.
     task
-        Numbers or labels; auto looks.
+        Whether the target contains numbers or labels; auto decides from the data.
     classify
         The same as --task classification.
     metric
-        What is forecast (default: mse for numbers, error for labels).
+        Metric of the curve (default: mse for numbers, error for labels).
     band
-        Probability that the band is meant to have.
+        Nominal probability of the band.
     gamma
-        Of the kernel exp(-gamma |x-y|^2).
+        Rate of the kernel exp(-gamma |x-y|^2).
     width
         Number of random features.
     activation
-        Of the random features.
+        Activation of the random features.
     error
-        Also say how many rows reach this test error (mse).
+        Also print the number of rows that this test error (mse) requires.
     splits
-        Real fits at each of a few n, as a check; 0 for none.
+        Number of real fits at each of a few n, as a check; 0 means none.
     backtest
-        Beyond the data: what halves of it would have said, and a power law.
+        Test extrapolations on halves of the data, and add a power law.
     test_file
-        Also check that these test data are normal.
+        Also test whether the error on this file is consistent with the forecast.
     groups
-        Rows that belong together (patient, shop): test on new groups.
+        Column with the group of each row (patient, shop); real fits are then tested on new groups.
     time
-        When rows were seen: real fits are tested on later rows.
+        Column with the time of each row; real fits are then tested on later rows.
     subsets
-        Of 1,000 rows each, for more than 5,000 rows.
+        Number of subsets of 1,000 rows that are used for more than 5,000 rows.
     rows
-        Use so many rows, chosen at random.
+        Use a random subset with this number of rows.
     float32
-        Half the memory, six digits.
+        Use single precision, with half the memory and six digits.
     seed
-        Of everything random.
+        Seed of all random numbers.
     seconds
         After this time no further optional part is started. The optional parts are the real fits, the other metrics of labels and the
         backtest. A warning in the result names the parts that are left out.
     progress
-        Called with a few words before each part of the work.
+        A function that is called with a few words before each part of the work.
 
     Returns
     -------
@@ -262,7 +267,9 @@ def forecast_study(
     ('With 100 rows', [False, True, True])
     """
     if groups is not None and time is not None:
-        raise ValueError("groups and time together are not allowed: real fits test on new groups or on later rows")
+        raise ValueError(
+            "groups and time together are not allowed: give one of them, because real fits test on new groups or on later rows"
+        )
     if splits < 0:
         raise ValueError(f"splits = {splits} is not allowed: must be at least 0")
     began, left_out = clock.perf_counter(), []
@@ -299,7 +306,7 @@ def forecast_study(
         gap = model.check_gap(table.X_test, table.y_test) if test_file is not None else None
     remarks = list(dict.fromkeys(str(entry.message) for entry in caught if issubclass(entry.category, ForecastWarning)))
     if left_out:
-        remarks.append(f"{', '.join(left_out)} would have begun after {seconds:g} seconds and are left out")
+        remarks.append(f"{', '.join(left_out)} would have started after {seconds:g} seconds and are left out")
     exponent = model.exponent()
     return ForecastStudy(
         source=file.name,
@@ -327,7 +334,7 @@ def forecast_study(
 
 
 def default_counts(total: int) -> Array:
-    """Numbers of rows that are shown by default: from N/50 to 2N, and N itself.
+    """Return the default numbers of rows of a curve, from N/50 to 2N and including N.
 
     >>> default_counts(1000)[[0, -2, -1]].tolist()
     [20.0, 1414.0, 2000.0]
@@ -336,13 +343,13 @@ def default_counts(total: int) -> Array:
 
 
 def other_metrics(model: Forecast, curve: xr.Dataset, ridge: Any) -> dict[str, Array]:
-    """The other metrics of a classifier along the same curve."""
+    """Return the other metrics of a classifier along the same curve."""
     names = [name for name in ("error", "accuracy", "auc") if name != curve.attrs["metric"]]
     return {name: model.learning_curve(curve.n.values, ridge, name, baselines=False).value.values for name in names}
 
 
 def label_gain(model: Forecast, total: int) -> dict[str, float]:
-    """Shares of wrong labels now and with twice the data, at the best ridge."""
+    """Return the shares of wrong labels with all data and with twice the data, at the best ridge."""
     values = model.learning_curve([total, 2 * total], "best", "error", baselines=False).value.values
     return {"now": float(values[0]), "twice": float(values[1])}
 
@@ -350,7 +357,7 @@ def label_gain(model: Forecast, total: int) -> dict[str, float]:
 def measured_points(
     model: Forecast, curve: xr.Dataset, splits: int, seed: int, order: Literal["random", "time"] = "random"
 ) -> xr.Dataset | None:
-    """Real fits at a few of the numbers of rows of the curve, at its ridge; None if no number of rows allows one."""
+    """Return real fits at a few points of the curve and at its ridge, or None if no point allows a fit."""
     total = model.spectrum_.population
     n = np.round(curve.n.values)
     possible = np.flatnonzero((n < total - 1) & (n <= LARGEST_CHECK) & (n >= 2))
@@ -367,7 +374,7 @@ def measured_points(
 
 
 def rows_needed(model: Forecast, error: float, ridge: Any) -> dict[str, Any]:
-    """The number of rows that reaches a test error, or the best error if none does, with a sentence."""
+    """Return the number of rows that a test error requires, or the smallest possible error, with a sentence."""
     try:
         answer = model.samples_for(error, ridge)
     except UnreachableTarget as reason:
@@ -384,7 +391,10 @@ def rows_needed(model: Forecast, error: float, ridge: Any) -> dict[str, Any]:
 def curve_rows(
     curve: xr.Dataset, checks: xr.Dataset | None, table: Table, others: dict[str, Array] | None = None
 ) -> list[dict[str, Any]]:
-    """One row per number of rows: the metric with its band and in the target's units, real fits, and the power law."""
+    """Return the curve as a table.
+
+    Each entry contains the metric with its band and in the units of the target, the real fits, and the power law.
+    """
     metric = curve.attrs["metric"]
     measured = real_by_count(checks, metric)
     rows = []
@@ -406,7 +416,7 @@ def curve_rows(
 
 
 def real_by_count(checks: xr.Dataset | None, metric: str) -> dict[float, str]:
-    """Real fits by number of rows, in the metric of the curve; empty if they were not measured in it."""
+    """Return the real fits by number of rows. The result is empty if they were not measured in the metric of the curve."""
     name = MEASURED.get(metric)
     if checks is None or name is None or name not in checks:
         return {}
@@ -415,7 +425,7 @@ def real_by_count(checks: xr.Dataset | None, metric: str) -> dict[float, str]:
 
 
 def real_fits(mean: float, error: float) -> str:
-    """A measured error; a single fit has no error bar.
+    """Return a measured error with its error bar, which a single fit does not have.
 
     >>> real_fits(0.5, 0.01), real_fits(0.5, float("inf"))
     ('0.5 ± 0.01', '0.5 (one fit)')
@@ -424,7 +434,7 @@ def real_fits(mean: float, error: float) -> str:
 
 
 def short(value: Any) -> str:
-    """A number with four digits.
+    """Return a number with four digits.
 
     >>> short(0.123456)
     '0.1235'
@@ -436,13 +446,13 @@ def short(value: Any) -> str:
 
 
 def level_sentence(curve: xr.Dataset, points: int, table: Table, target: str) -> str:
-    """The error with all the data, in the target's units."""
+    """Return a sentence on the error with all data, in the units of the target."""
     at = int(np.argmin(np.abs(curve.n.values - points)))
     value = float(curve.value[at])
     band = f" ({short(curve.low[at])} to {short(curve.high[at])})" if "low" in curve else ""
     if table.labels:
         metric = curve.attrs["metric"]
-        words = {"error": f"{value:.1%} wrong labels", "accuracy": f"{value:.1%} right labels"}.get(
+        words = {"error": f"{value:.1%} wrong labels", "accuracy": f"{value:.1%} correct labels"}.get(
             metric, f"{metric} {short(value)}"
         )
         return f"With {curve.n.values[at]:.0f} rows: {words}{band}."
@@ -454,40 +464,46 @@ def level_sentence(curve: xr.Dataset, points: int, table: Table, target: str) ->
 
 
 def exponent_sentence(model: Forecast, exponent: float) -> str:
-    """How the error falls near all the data, from the spectrum of the kernel."""
+    """Return a sentence on the exponent of the error near all data, from the spectrum of the kernel."""
     near = model.spectrum_.population
     return f"Near {near} rows the error above its noise floor falls like n^-{exponent:.2f} (mean square, best ridge)."
 
 
 def data_sentence(more: Gains, labels: dict[str, float] | None, ridge: Any, table: Table, target: str) -> str:
-    """How much twice the data would help, at the best ridge of each size, in the target's units."""
+    """Return a sentence on the effect of twice the data at the best ridge for each size, in the units of the target."""
     words = sentence(more, ridge, "mean square of the scores" if table.labels else "error")
     words = words[0].upper() + words[1:] + "."
     if table.labels and labels is not None:
-        return words + f" In labels: {labels['now']:.1%} wrong now, {labels['twice']:.1%} with twice the data (approximate)."
+        return (
+            words
+            + f" The share of wrong labels is {labels['now']:.1%}, and {labels['twice']:.1%} with twice the data (approximate)."
+        )
     now, twice = (np.sqrt(value) * table.scale for value in (more.best_error, more.best_error * (1 - more.data)))
     return words + f" At the best ridge the RMSE falls from {short(now)} to {short(twice)} in the units of {target}."
 
 
 def drift_sentence(curve: xr.Dataset, checks: xr.Dataset | None) -> str:
-    """Whether later rows are harder than rows drawn at random, by the largest of the real fits."""
+    """Return a sentence on whether errors on later rows are larger than the forecast, from the largest real fits."""
     name = MEASURED.get(curve.attrs["metric"])
     if checks is None or name is None or name not in checks:
-        return "No real fit was tested on later rows: nothing is known about change with time."
+        return "No real fit was tested on later rows, so a change with time was not tested."
     last = checks.isel(n=-1, ridge=0)
     forecast = float(curve.value.sel(n=float(last.n)))
     ratio, error = float(last[name]) / forecast, float(last[f"{name}_standard_error"]) / forecast
     count = f"{float(last.n):.0f} consecutive rows"
     if ratio < DRIFT or ratio - 2 * error < 1:
-        return f"Later rows are no harder: fits to {count} have {ratio:.2f}({error:.2g}) times the forecast error on the rows that follow."
+        return (
+            f"Errors on later rows are not larger. Fits to {count} have {ratio:.2f}({error:.2g}) times the forecast error on the rows "
+            "that follow."
+        )
     return (
-        f"Later rows are harder: fits to {count} have {ratio:.2f}({error:.2g}) times the forecast error on the rows that follow. "
-        "The data change with time, more old rows will not mend that; fit to recent rows and test on the newest."
+        f"Errors on later rows are larger. Fits to {count} have {ratio:.2f}({error:.2g}) times the forecast error on the rows that follow. "
+        "The data change with time, and more old rows do not help. Fit to recent rows and test on the newest."
     )
 
 
 def trust_sentences(model: Forecast, curve: xr.Dataset) -> list[str]:
-    """What the leverages say, and what half of the data would have said about the whole."""
+    """Return sentences on the leverages and on forecasts from halves of the data."""
     least = float(curve["ridge"].values.min())
     variation = float(leverage_variation(model.spectrum_, least)[0])
     lines = ["Trust: " + explain(variation, least) + "."]
@@ -497,13 +513,13 @@ def trust_sentences(model: Forecast, curve: xr.Dataset) -> list[str]:
         halves = model.backtest(curve["ridge"].values[-1])
         missed, trust = float(np.expm1(halves.missed.item())), str(halves.trust.item())
         warning = {
-            "trusted": "extrapolations like this were right within a few per cent",
-            "fair": "extrapolations like this were mostly right within 10%",
-            "doubtful": "warning: extrapolations like this were often wrong by 10% and more",
+            "trusted": "such extrapolations were correct within a few per cent",
+            "fair": "such extrapolations were mostly correct within 10%",
+            "doubtful": "warning: such extrapolations were often wrong by 10% or more",
         }[trust]
         lines.append(
-            f"* beyond the data. Half of your rows would have missed the whole by {missed:+.1%} ({trust}: {warning})."
+            f"Rows with * are beyond the data. Forecasts for all rows from half of them differ by {missed:+.1%} ({trust}; {warning})."
         )
         if curve.attrs["metric"] != "mse":
-            lines.append("Bands of labels beyond the data are approximate.")
+            lines.append("Bands for labels beyond the data are approximate.")
     return lines

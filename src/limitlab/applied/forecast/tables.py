@@ -1,16 +1,16 @@
-"""From a file to numbers, prepared the way a careful analyst would, with notes of what was done.
+"""Functions that read a table from a file and prepare its columns for a fit, with notes on each step.
 
-A file is a CSV, TSV, Parquet or NPZ file. Pickles are never read, and the size of an archive is checked before it is unpacked. A file
-that cannot be a table is refused in one line that says why: two columns of one name, complex numbers, an archive larger than the memory.
+A file is a CSV, TSV, Parquet or NPZ file. Pickles are never read, and the size of an archive is checked before it is unpacked. A file that
+is not a table raises an error. Examples are two columns with the same name, complex numbers, and an archive that is larger than the memory.
 
-The preparation of the columns:
+The columns are prepared as follows:
 
-- rows without a target are dropped, and so are rows that repeat another one entirely;
-- numbers: missing values become the median, with a further column that says where; columns are standardised; text that holds
-  numbers in people's notation (currencies, per cent, decimal commas) is read as numbers;
-- dates become days; text and categories become one column of 0 and 1 per level (missing is a level; rare levels are merged);
-- columns that never change, row numbers and other identifiers, and columns of lists or records are dropped;
-- all inputs are divided by the root of their number, so that a typical row has norm 1 and ridges mean the same everywhere.
+- Rows without a target are dropped. Rows that are equal to another row are dropped too.
+- In columns of numbers, missing values become the median, and a further column marks them. Columns are standardised. Text with numbers in
+  common notation (currencies, per cent, decimal commas) is read as numbers.
+- Dates become days. Text and categories become one column of 0 and 1 per level. Missing is a level, and rare levels are merged.
+- Constant columns, row numbers and other identifiers, and columns of lists or records are dropped.
+- All inputs are divided by the root of their number. A typical row then has norm 1, and ridges are comparable between tables.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ Array = NDArray[Any]
 Floats = NDArray[np.float64]
 
 MOSTLY = 0.9
-"""Share of the distinct values that must read as numbers (dates) for a column of them."""
+"""Share of the distinct values that must be numbers (or dates) for a column to be read as numbers (or dates)."""
 
 SAMPLE = 200
-"""Distinct values tried before all of them are converted."""
+"""Number of distinct values that are tried before all of them are converted."""
 
 DRESS = re.compile(r"[€$£¥₹%\s\u00a0\u202f'_]|\b(?:EUR|USD|GBP|CHF|JPY|Fr\.?|kr\.?)(?=\b|\s|$)", re.IGNORECASE)
-"""Signs that stand around and inside a number without changing it: currencies, per cent, blanks, thousands marks."""
+"""Signs next to or inside a number that do not change it, such as currencies, per cent, blanks and thousands marks."""
 
 POINT = re.compile(r"[+-]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d*)?(?:[eE][+-]?\d+)?")
 COMMA = re.compile(r"[+-]?(?:\d{1,3}(?:\.\d{3})+|\d+)?(?:,\d*)?(?:[eE][+-]?\d+)?")
@@ -56,7 +56,9 @@ DATE = re.compile(
 
 
 def numbers_of(texts: list[str]) -> Floats | None:
-    """Numbers with currency and per cent signs, thousands marks, decimal points or commas; None where most texts are not numbers.
+    """Return the numbers in texts with currency signs, per cent signs, thousands marks and decimal points or commas.
+
+    The result is None if most texts are not numbers.
 
     >>> numbers_of(["€ 1.234,50", "99,90 €", "-3,5"]).tolist(), numbers_of(["12 %", "7.5%"]).tolist()
     ([1234.5, 99.9, -3.5], [12.0, 7.5])
@@ -72,9 +74,9 @@ def numbers_of(texts: list[str]) -> Floats | None:
 
 
 def _bare(text: str) -> str:
-    """A text without its dress, empty where no digit is left or something else than a number is."""
+    """Return a text without the signs of `SIGNS`. The result is empty unless it is a number."""
     bare = DRESS.sub("", text)
-    if bare.startswith("(") and bare.endswith(")"):  # how accountants write a minus
+    if bare.startswith("(") and bare.endswith(")"):  # a negative number in accounts
         bare = "-" + bare[1:-1]
     return bare if re.fullmatch(r"[-+.,\deE]*\d[-+.,\deE]*", bare) else ""
 
@@ -91,7 +93,7 @@ def _read(bare: list[str], style: re.Pattern[str], thousands: str) -> Floats:
 
 
 def days_of(texts: list[str]) -> Floats | None:
-    """Dates as days after the first one; None where most texts are not dates.
+    """Return dates as days after the first date, or None if most texts are not dates.
 
     >>> days_of(["2020-01-01", "2020-01-31", "2019-12-31"]).tolist(), days_of(["a1", "b2"]) is None
     ([1.0, 31.0, 0.0], True)
@@ -101,7 +103,7 @@ def days_of(texts: list[str]) -> Floats | None:
     if not texts or _share(texts[:SAMPLE], lambda text: bool(DATE.search(text))) < MOSTLY:
         return None
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # pandas says when it cannot guess a format; so do we, by what comes next
+        warnings.simplefilter("ignore")  # pandas warns if it cannot guess a format; the next lines handle this case
         dates = pd.to_datetime(pd.Series(texts), errors="coerce", utc=True)
         if dates.notna().mean() < MOSTLY:
             dates = pd.to_datetime(pd.Series(texts), errors="coerce", utc=True, format="mixed", dayfirst=True)
@@ -117,24 +119,24 @@ def _share(texts: list[str], holds: Any) -> float:
 FORMATS = (".csv", ".tsv", ".parquet", ".pq", ".npz")
 SEPARATORS = (",", ";", "\t", "|")
 SNIFFED = 20
-"""Lines that are looked at to find the separator of a CSV file."""
+"""Number of lines that determine the separator of a CSV file."""
 
 SHARE_OF_MEMORY = 0.25
-"""A table may take this share of the free memory: preparing it makes copies."""
+"""Largest share of the free memory for a table. The preparation makes copies."""
 
 LONGEST_LINE = 50_000_000
-"""Characters of a line that is still read as a header."""
+"""Largest number of characters in a header line."""
 
 
 def load_frame(file: Path, target: str) -> Any:
-    """A file as a table with named columns; one line where that is impossible.
+    """Return a file as a table with named columns, or raise `ValueError` if it is not a table.
 
     Parameters
     ----------
     file
         A CSV file (comma, semicolon, tab or bar between fields, decimal point or comma), a Parquet or an NPZ file.
     target
-        The column or array to predict: it decides which arrays of an NPZ file are inputs.
+        The column or array to predict. It determines which arrays of an NPZ file are inputs.
     """
     if file.suffix.lower() not in FORMATS:
         raise ValueError(f"cannot read '{file}': the name must end in {', '.join(FORMATS)} (pickles are never read)")
@@ -157,7 +159,7 @@ def load_frame(file: Path, target: str) -> Any:
 def _from_csv(file: Path) -> Any:
     import pandas as pd
 
-    _require_room(file, float(file.stat().st_size) * 4)  # numbers as text are short; as objects they are not
+    _require_room(file, float(file.stat().st_size) * 4)  # objects in memory need more bytes than text
     encoding = _encoding(file)
     separator = "\t" if file.suffix.lower() == ".tsv" else _separator(file, encoding)
     _refuse_repeated(file, _header(file, encoding, separator))
@@ -168,7 +170,7 @@ def _from_csv(file: Path) -> Any:
 
 
 def _encoding(file: Path) -> str:
-    """UTF-8 with or without a mark at the start, else the Western encoding that old spreadsheets write."""
+    """Return the encoding of a file, which is UTF-8 with or without a byte order mark, or otherwise Latin-1."""
     import codecs
 
     decoder = codecs.getincrementaldecoder("utf-8")()
@@ -176,7 +178,7 @@ def _encoding(file: Path) -> str:
         try:
             while chunk := stream.read(1 << 20):
                 if b"\0" in chunk:
-                    raise ValueError(f"cannot read '{file}': it holds zero bytes, so it is not a text file")
+                    raise ValueError(f"cannot read '{file}': it contains zero bytes, so it is not a text file")
                 decoder.decode(chunk)
             decoder.decode(b"", final=True)
         except UnicodeDecodeError:
@@ -185,9 +187,9 @@ def _encoding(file: Path) -> str:
 
 
 def _separator(file: Path, encoding: str) -> str:
-    """The separator that splits the first lines into the same number of fields, most of them.
+    """Return the separator that splits the first lines into the largest equal number of fields.
 
-    A comma that is a decimal sign splits lines unevenly, or less often than the true separator.
+    Decimal commas split lines into different numbers of fields, or into fewer fields than the separator.
     """
     with file.open(encoding=encoding, newline="") as stream:
         lines = [line[:LONGEST_LINE] for line in islice(stream, SNIFFED)]
@@ -233,8 +235,8 @@ def _from_parquet(file: Path) -> Any:
             f"cannot read '{file}': Parquet needs pyarrow; install it with pip install 'limitlab[forecast]', or save as CSV"
         ) from None
     try:
-        found = parquet.read_metadata(file)
-        _require_room(file, 8.0 * found.num_rows * found.num_columns)
+        metadata = parquet.read_metadata(file)
+        _require_room(file, 8.0 * metadata.num_rows * metadata.num_columns)
         _refuse_repeated(file, list(parquet.read_schema(file).names))
         return pd.read_parquet(file, engine="pyarrow")
     except (pyarrow.ArrowException, OSError) as error:
@@ -267,50 +269,50 @@ def _from_npz(file: Path, target: str) -> Any:
         if array.ndim == 0 or len(array) != rows:
             continue
         if array.dtype.kind == "c":
-            raise ValueError(f"the array {name!r} holds complex numbers: give real and imaginary parts as two arrays")
+            raise ValueError(f"the array {name!r} contains complex numbers: give real and imaginary parts as two arrays")
         flat = array.reshape(rows, -1)
         labels += [name] if array.ndim == 1 else [f"{name}[{i}]" for i in range(flat.shape[1])]
         tables.append(flat)
     _refuse_repeated(file, labels)
-    if len({table.dtype for table in tables}) == 1:  # one block: a thousand times faster than a column at a time
+    if len({table.dtype for table in tables}) == 1:  # a single block is a thousand times faster than one column at a time
         return pd.DataFrame(np.concatenate(tables, axis=1), columns=labels)
     return pd.concat([pd.DataFrame(table) for table in tables], axis=1).set_axis(labels, axis=1)
 
 
 class _TooLarge(ValueError):
-    """A file that would fill the memory."""
+    """Error for a file that needs more memory than allowed."""
 
 
 def _require_room(file: Path, needed: float) -> None:
     room = SHARE_OF_MEMORY * available_memory()
     if needed > room:
         raise _TooLarge(
-            f"cannot read '{file}': it would unpack to about {needed / 1e9:.1f} GB and {room / 1e9:.1f} GB may be used; "
+            f"cannot read '{file}': it needs about {needed / 1e9:.1f} GB of memory and {room / 1e9:.1f} GB may be used; "
             "give fewer rows or columns"
         )
 
 
 MOST_LEVELS = 30
-"""Levels of a category that get a column of their own; the others share one."""
+"""Largest number of levels of a category with separate columns. The other levels share a column."""
 
 IDENTIFIER = 0.9
-"""Text with more distinct values than this share of the rows identifies rows instead of describing them."""
+"""Columns of text with more distinct values than this share of the rows count as identifiers and are dropped."""
 
 NAMES_OF_ROWS = re.compile(
     r"(?:^|[^a-z])(?:id|ids|uid|uuid|key|index|nr|row|rownum|row_?number|serial|record)$", re.IGNORECASE
 )
-"""Names of columns whose whole numbers, all different, tell rows apart."""
+"""Names of columns that count as row numbers if their whole numbers are all different."""
 
 CLOCKS = re.compile(r"year|month|week|day|date|time|hour|age", re.IGNORECASE)
-"""Names of columns that may count upwards and still mean something."""
+"""Names of columns that are kept even if their numbers increase by 1 in every row."""
 
 FEWEST = 20
-"""Rows below which nothing can be said about a learning curve."""
+"""Smallest number of rows for a learning curve."""
 
 
 @dataclass
 class Table:
-    """Inputs and target, ready to fit, and what was done to get them.
+    """Prepared inputs and targets, with notes on the preparation.
 
     Attributes
     ----------
@@ -319,15 +321,15 @@ class Table:
     names
         Names of the columns of X.
     notes
-        What was done, one line each.
+        Notes on the preparation, one line each.
     scale
-        Standard deviation of the original target: root mean squares times it are in the original units.
+        Standard deviation of the original target. Root mean squares times this number are in the original units.
     labels
-        Whether y holds labels.
+        Whether y contains labels.
     X_test, y_test
-        Of a second file, prepared in the same way.
+        Inputs and targets of a second file, prepared in the same way.
     groups
-        Where a column says which rows belong together: that column, one entry per row.
+        Group of each row, if the table has a column of groups.
     """
 
     X: Array
@@ -351,27 +353,28 @@ def read_table(
     groups: str | None = None,
     time: str | None = None,
 ) -> Table:
-    """Read a file and prepare it.
+    """Return the prepared table of a file.
 
     Parameters
     ----------
     path
-        A CSV, TSV, Parquet or NPZ file. In an NPZ file every array with as many entries as the target is an input; arrays of
-        several dimensions are flattened to columns.
+        A CSV, TSV, Parquet or NPZ file. In an NPZ file every array with as many entries as the target is an input. Arrays of several
+        dimensions are flattened to columns.
     target
         Name of the column (or array) to predict.
     task
-        "regression", "classification", or "auto": labels are text that is not numbers, True and False, or few whole numbers.
+        "regression", "classification" or "auto". With "auto", labels are text other than numbers, True and False, or few different whole
+        numbers.
     most_rows
-        Keep a random subset of so many rows.
+        Size of a random subset of the rows.
     seed
-        Seed of that subset.
+        Seed of this subset.
     test_path
         A second file with the same columns, prepared together with the first.
     groups
-        Column that says which rows belong together (patient, shop). It is no input: a new group has a name of its own.
+        Column with the group of each row (patient, shop). It is not an input, because new groups have other names.
     time
-        Column that says when a row was seen: rows are put in its order. It is no input: later rows lie beyond its range.
+        Column with the time of each row, by which rows are sorted. It is not an input, because later rows lie outside its range.
     """
     if most_rows is not None and most_rows < 2:
         raise ValueError(f"rows = {most_rows} is not allowed: must be a whole number of at least 2")
@@ -387,7 +390,7 @@ def read_table(
         frame = frame.iloc[rows]
     if time is not None:
         frame = _in_order(frame, time, notes)
-    known = len(frame)
+    training = len(frame)
     if test_path is not None:
         frame = _with_test(frame, _loaded(Path(test_path), target), Path(test_path), target)
     labels = _holds_labels(frame[target], task)
@@ -397,23 +400,23 @@ def read_table(
         raise ValueError(
             f"{file.name} has no usable column besides {target!r}: give columns that vary and describe the rows"
         )
-    _require_rows(file, frame.iloc[:known], target, FEWEST)
-    mean, spread = X[:known].mean(axis=0), X[:known].std(axis=0)
+    _require_rows(file, frame.iloc[:training], target, FEWEST)
+    mean, spread = X[:training].mean(axis=0), X[:training].std(axis=0)
     X = (X - mean) / np.where(spread > 0, spread, 1.0) / np.sqrt(X.shape[1])
     notes.append(
         f"standardised {X.shape[1]} input columns and divided them by {np.sqrt(X.shape[1]):.3g} (rows of norm about 1)"
     )
-    table = Table(X[:known], y[:known], names, notes, scale, labels)
+    table = Table(X[:training], y[:training], names, notes, scale, labels)
     if test_path is not None:
-        table.X_test, table.y_test = X[known:], y[known:]
+        table.X_test, table.y_test = X[training:], y[training:]
     if groups is not None:
-        table.groups = frame[groups].iloc[:known].astype(str).to_numpy()
-        notes.append(f"{groups}: {np.unique(table.groups).size} groups of rows that belong together")
+        table.groups = frame[groups].iloc[:training].astype(str).to_numpy()
+        notes.append(f"{groups}: {np.unique(table.groups).size} groups of rows")
     return table
 
 
 def _require_roles(file: Path, frame: Any, **roles: str | None) -> None:
-    """A column has one role, and the file has it."""
+    """Raise `ValueError` if a column is missing or has two roles."""
     named = {role: name for role, name in roles.items() if name is not None}
     for role, name in named.items():
         if name not in frame.columns:
@@ -424,20 +427,22 @@ def _require_roles(file: Path, frame: Any, **roles: str | None) -> None:
 
 
 def _in_order(frame: Any, time: str, notes: list[str]) -> Any:
-    """Rows in the order of a column of dates or numbers; rows without one go."""
+    """Return the rows sorted by a column of dates or numbers. Rows without a value are dropped."""
     import pandas as pd
 
     when = frame[time]
     if not (pd.api.types.is_numeric_dtype(when) or pd.api.types.is_datetime64_any_dtype(when)):
         text = [str(value) for value in when]
-        read = next((found for found in (days_of(text), numbers_of(text)) if found is not None), None)
+        read = next((values for values in (days_of(text), numbers_of(text)) if values is not None), None)
         if read is None:
-            raise ValueError(f"{time} holds neither dates nor numbers, such as {text[0]!r}: rows cannot be put in order")
+            raise ValueError(
+                f"{time} contains neither dates nor numbers, such as {text[0]!r}, so rows cannot be sorted: name another column"
+            )
         when = pd.Series(read, frame.index)
     unknown = int(when.isna().sum())
     if unknown:
         notes.append(f"dropped {unknown} rows without {time}")
-    notes.append(f"rows in the order of {time}; the column itself is no input")
+    notes.append(f"rows are sorted by {time}, which is not an input")
     return frame.loc[when.dropna().sort_values(kind="stable").index]
 
 
@@ -446,21 +451,21 @@ def _loaded(file: Path, target: str) -> Any:
     if target not in frame.columns:
         raise ValueError(f"{file.name} has no column {target!r}: {did_you_mean(target, map(str, frame.columns))}")
     if not len(frame):
-        raise ValueError(f"{file.name} has a header but no rows: there is nothing to fit")
+        raise ValueError(f"{file.name} has a header but no rows: give at least {FEWEST} rows")
     return frame
 
 
 def _with_test(frame: Any, test: Any, file: Path, target: str) -> Any:
-    """Training and test rows one below the other; copies stay, because looking for them is the point."""
+    """Return training rows followed by test rows. Copies of training rows are kept, because a test looks for them."""
     import pandas as pd
 
     absent = [str(name) for name in frame.columns if name not in test.columns]
     if absent:
         raise ValueError(f"{file.name} lacks {_listed(absent)}: the test file needs the columns of the training file")
-    kept = test[test[target].notna()][list(frame.columns)]
-    if len(kept) < 2:
-        raise ValueError(f"{file.name} has {len(kept)} rows with a value of {target!r}: a check needs at least 2")
-    return pd.concat([frame, kept], ignore_index=True)
+    rows = test[test[target].notna()][list(frame.columns)]
+    if len(rows) < 2:
+        raise ValueError(f"{file.name} has {len(rows)} rows with a value of {target!r}: a check needs at least 2")
+    return pd.concat([frame, rows], ignore_index=True)
 
 
 def _holds_labels(values: Any, task: str) -> bool:
@@ -476,40 +481,42 @@ def _holds_labels(values: Any, task: str) -> bool:
 def _require_rows(file: Path, frame: Any, target: str, least: int) -> None:
     if len(frame) < least:
         raise ValueError(
-            f"{file.name} has {len(frame)} different rows with a value of {target!r}: too few to say anything about a learning "
+            f"{file.name} has {len(frame)} different rows with a value of {target!r}, which is too few for a learning "
             f"curve; give at least {FEWEST}"
         )
 
 
 def clean_rows(frame: Any, target: str, notes: list[str]) -> Any:
-    """Drop columns of lists and records, rows without a target, and rows that repeat another one."""
+    """Return the table without columns of lists and records, rows without a target, and repeated rows."""
     nested = [
         name
         for name, kind in zip(frame.columns, frame.dtypes, strict=True)
         if kind == np.dtype(object) and _nested(frame[name])
     ]
     if target in nested:
-        raise ValueError(f"{target} holds lists or records: a target must hold numbers or labels")
+        raise ValueError(f"{target} contains lists or records: a target must contain numbers or labels")
     if nested:
-        notes.append(f"dropped {_listed([str(name) for name in nested])}: lists or records; give their entries as columns")
+        notes.append(
+            f"dropped {_listed([str(name) for name in nested])}: they contain lists or records; give their entries as columns"
+        )
         frame = frame.drop(columns=nested)
     missing = int(frame[target].isna().sum())
     if missing == len(frame):
-        raise ValueError(f"every value of {target!r} is missing: there is nothing to learn")
+        raise ValueError(f"every value of {target!r} is missing: give a column with values")
     if missing:
         notes.append(f"dropped {missing} rows without {target}")
         frame = frame[frame[target].notna()]
     repeated = _repeated(frame)
     if repeated.any():
         notes.append(
-            f"dropped {int(repeated.sum())} rows that repeat another row entirely (they would be tested on their own copy)"
+            f"dropped {int(repeated.sum())} rows that are equal to another row (a row may not be tested on its copy)"
         )
         frame = frame[~repeated]
     return frame
 
 
 def _repeated(frame: Any) -> Any:
-    """Which rows repeat an earlier one entirely. Numbers are compared in one step; only rows with equal ones are looked at further."""
+    """Return which rows are equal to an earlier row. Other columns are compared only for rows with equal numbers."""
     numeric = [at for at, kind in enumerate(frame.dtypes) if isinstance(kind, np.dtype) and kind.kind in "fiu"]
     if not numeric:
         return frame.duplicated().to_numpy()
@@ -528,10 +535,10 @@ def _target(values: Any, name: str, labelled: bool, notes: list[str]) -> tuple[A
         labels = values.astype(str).to_numpy() if not pd.api.types.is_numeric_dtype(values) else values.to_numpy()
         classes = np.unique(labels).size
         if classes < 2:
-            raise ValueError(f"{name} holds one class only: there is nothing to learn")
+            raise ValueError(f"{name} contains a single class: give at least two classes")
         if classes > max(20, len(labels) // 5):
             raise ValueError(
-                f"{name} has {classes} different values in {len(labels)} rows: too many for labels, and text is not a number"
+                f"{name} has {classes} different values in {len(labels)} rows: these are too many for labels, and text is not a number"
             )
         kind = "a target of +1 and -1" if classes == 2 else "a target of 0 and 1 for each"
         notes.append(f"{name}: {classes} classes, {kind}")
@@ -547,23 +554,23 @@ def _target(values: Any, name: str, labelled: bool, notes: list[str]) -> tuple[A
         if read is None or np.isnan(read).any():
             first = values[np.isnan(numbers)].iloc[0] if read is None else values[np.isnan(read)].iloc[0]
             raise ValueError(
-                f"{name} holds text, such as {str(first)!r}: use --task classification for labels, or give numbers"
+                f"{name} contains text, such as {str(first)!r}: use --task classification for labels, or give numbers"
             )
         notes.append(f"{name}: text read as numbers, such as {str(values.iloc[0])!r} as {read[0]:g}")
         numbers = read
     spread = float(numbers.std())
     if spread == 0:
-        raise ValueError(f"{name} is constant (every value is {numbers[0]:g}): there is nothing to learn")
+        raise ValueError(f"{name} is constant (every value is {numbers[0]:g}): give a column that varies")
     notes.append(
-        f"{name}: centred at {numbers.mean():.4g} and divided by its standard deviation {spread:.4g} (error 1 is no skill)"
+        f"{name}: centred at {numbers.mean():.4g} and divided by its standard deviation {spread:.4g} (the mean as prediction has error 1)"
     )
     return (numbers - numbers.mean()) / spread, spread
 
 
 def columns(frame: Any, notes: list[str]) -> tuple[Array, list[str]]:
-    """Every usable column as numbers, unscaled, and the names of what came out."""
+    """Return every usable column as unscaled numbers, and the names of the resulting columns."""
     plain = _plain_numbers(frame)
-    found: dict[str, Array] = {}
+    numeric_columns: dict[str, Array] = {}
     constant, identifiers, rows = [], [], []
     for name in frame.columns:
         label = str(name)
@@ -574,7 +581,7 @@ def columns(frame: Any, notes: list[str]) -> tuple[Array, list[str]]:
             elif _counts_rows(values, label):
                 rows.append(label)
             else:
-                found[label] = values
+                numeric_columns[label] = values
             continue
         column = frame[name]
         if column.nunique(dropna=False) < 2:
@@ -583,19 +590,19 @@ def columns(frame: Any, notes: list[str]) -> tuple[Array, list[str]]:
         made, kind = _column(column, label, notes)
         if kind == "identifier":
             identifiers.append(label)
-        found |= {key: value for key, value in made.items() if np.ptp(value) > 0}
+        numeric_columns |= {key: value for key, value in made.items() if np.ptp(value) > 0}
     if constant:
         notes.append(f"dropped {_listed(constant)}: the same value in every row")
     if rows:
-        notes.append(f"dropped {_listed(rows)}: whole numbers that only tell rows apart")
+        notes.append(f"dropped {_listed(rows)}: row numbers or other whole numbers that identify rows")
     if identifiers:
         notes.append(f"dropped {_listed(identifiers)}: text that is different in nearly every row")
-    table = np.column_stack(list(found.values())) if found else np.empty((len(frame), 0))
-    return table.astype(float), list(found)
+    table = np.column_stack(list(numeric_columns.values())) if numeric_columns else np.empty((len(frame), 0))
+    return table.astype(float), list(numeric_columns)
 
 
 def _plain_numbers(frame: Any) -> dict[str, Array]:
-    """The columns that are finite numbers already, found in one step: files may have 100,000 of them."""
+    """Return the columns of finite numbers, in a single step because files may have 100,000 columns."""
     import pandas as pd
 
     numeric = [
@@ -609,7 +616,10 @@ def _plain_numbers(frame: Any) -> dict[str, Array]:
 
 
 def _counts_rows(values: Array, label: str) -> bool:
-    """Whether whole numbers only tell rows apart: all different under such a name, or one more in every row."""
+    """Return whether whole numbers are row numbers or identifiers.
+
+    They are if they increase by 1 in every row, or if they are all different and the name of the column is that of an identifier.
+    """
     if (values != np.round(values)).any() or CLOCKS.search(label):
         return False
     if (np.diff(values) == 1).all():
@@ -618,7 +628,7 @@ def _counts_rows(values: Array, label: str) -> bool:
 
 
 def _nested(values: Any) -> bool:
-    """Whether a column of objects holds lists, records or arrays."""
+    """Return whether a column of objects contains lists, records or arrays."""
     first = next((value for value in values if value is not None), None)
     return isinstance(first, (list, tuple, dict, set, np.ndarray))
 
@@ -634,22 +644,22 @@ def _column(values: Any, label: str, notes: list[str]) -> tuple[dict[str, Array]
         return _filled(days.to_numpy(dtype=float), label, notes), "number"
     if pd.api.types.is_numeric_dtype(values):
         if pd.api.types.is_complex_dtype(values):
-            raise ValueError(f"{label} holds complex numbers: give real and imaginary parts as two columns")
+            raise ValueError(f"{label} contains complex numbers: give real and imaginary parts as two columns")
         return _filled(values.to_numpy(dtype=float, na_value=np.nan), label, notes), "number"
     codes, levels = pd.factorize(values.astype(object))
     texts = [str(level).strip() for level in levels]
     for read, words in ((numbers_of, "text read as numbers"), (days_of, "dates, as days")):
-        found = read(texts)
-        if found is not None:
-            notes.append(f"{label}: {words}, such as {texts[0]!r} as {found[0]:g}")
-            return _filled(np.where(codes >= 0, found[codes], np.nan), label, notes), "number"
+        numbers = read(texts)
+        if numbers is not None:
+            notes.append(f"{label}: {words}, such as {texts[0]!r} as {numbers[0]:g}")
+            return _filled(np.where(codes >= 0, numbers[codes], np.nan), label, notes), "number"
     if len(texts) > IDENTIFIER * len(values):
         return {}, "identifier"
     return _levels(codes, texts, label, notes), "category"
 
 
 def _filled(numbers: Array, label: str, notes: list[str]) -> dict[str, Array]:
-    """Numbers with the median in place of missing ones, and a column that marks them."""
+    """Return numbers with missing values replaced by the median, and a column that marks them."""
     absent = ~np.isfinite(numbers)
     if not absent.any():
         return {label: numbers}
@@ -658,26 +668,26 @@ def _filled(numbers: Array, label: str, notes: list[str]) -> dict[str, Array]:
         return {}
     middle = float(np.median(numbers[~absent]))
     notes.append(
-        f"{label}: {int(absent.sum())} missing values replaced by the median {middle:.4g}, and marked in a column of their own"
+        f"{label}: {int(absent.sum())} missing values replaced by the median {middle:.4g}, and marked in a separate column"
     )
     return {label: np.where(absent, middle, numbers), f"{label} (missing)": absent.astype(float)}
 
 
 def _levels(codes: Array, texts: list[str], label: str, notes: list[str]) -> dict[str, Array]:
-    """One column per level of a category; `codes` says which level a row has, -1 that it is missing."""
+    """Return one column per level of a category. `codes` contains the level of each row, or -1 for a missing value."""
     lost = int((codes < 0).sum())
     counted = np.bincount(np.where(codes < 0, len(texts), codes), minlength=len(texts) + 1)
     names = [*texts, "(missing)"]
     present = [int(code) for code in np.argsort(-counted, kind="stable") if counted[code]]
     common, merged = present[:MOST_LEVELS], len(present) - len(present[:MOST_LEVELS])
-    rest = f", the {merged} rarest in one column" if merged else ""
-    missing = f", {lost} missing as a level of their own" if lost else ""
+    rest = f", the {merged} rarest in the same column" if merged else ""
+    missing = f", {lost} missing values as a separate level" if lost else ""
     notes.append(f"{label}: category with {len(present)} levels{rest}{missing}, one column each")
     place = np.where(codes < 0, len(texts), codes)
-    found = {f"{label}={names[code][:80]}": (place == code).astype(float) for code in common}
+    level_columns = {f"{label}={names[code][:80]}": (place == code).astype(float) for code in common}
     if merged:
-        found[f"{label}=(other)"] = (~np.isin(place, common)).astype(float)
-    return found
+        level_columns[f"{label}=(other)"] = (~np.isin(place, common)).astype(float)
+    return level_columns
 
 
 def _listed(names: list[str], most: int = 5) -> str:

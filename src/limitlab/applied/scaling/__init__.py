@@ -1,1 +1,1 @@
-"""Fits of L = E + A N^-a + B D^-b to a table of training runs, and what the table cannot decide."""
+"""Fits of L = E + A N^-a + B D^-b to a table of training runs, with tests of which parameters the table determines."""

@@ -1,7 +1,7 @@
-"""`scaling_fit`: loss against model size and data, with intervals, the compute-optimal size, and what the table cannot decide.
+"""Fits of the loss against model size and data, with intervals, the compute-optimal size and tests of the fit.
 
-An interval of a parameter is a profile interval: the values at which the least cost over all other parameters has risen by a fixed amount.
-Equation numbers are those of docs/theory/scaling_fit.md.
+Intervals are profile intervals. For each value of a parameter the cost is minimised over all other parameters. The interval ends where this
+cost has risen by a fixed amount. Equation numbers refer to docs/theory/scaling_fit.md.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ __all__ = ["ScalingFit", "scaling_fit"]
 Array = NDArray[np.float64]
 
 LEAST_ROWS, LEAST_SIZES = 8, 3
-RAY = 0.01  # decades: closer to one line log D = slope log N + const, slope > 0, the two terms can be exchanged
+RAY = 0.01  # decades; runs closer to a rising line in log N, log D cannot separate the two terms
 
 
 def checked_runs(N: ArrayLike, D: ArrayLike | None, loss: ArrayLike, compute: ArrayLike | None, flops: float) -> Runs:
-    """The checked table."""
+    """Return the table of runs, or raise `ValueError` if a column is not allowed."""
     n = np.ravel(np.asarray(N, dtype=float))
     if D is None:
         if compute is None:
-            raise ValueError("D is missing: give D, or compute")
+            raise ValueError("D is missing: give D or compute")
         D = np.ravel(np.asarray(compute, dtype=float)) / (flops * n)
     columns = dict(N=n, D=np.ravel(np.asarray(D, dtype=float)), loss=np.ravel(np.asarray(loss, dtype=float)))
     lengths = {name: column.size for name, column in columns.items()}
@@ -51,21 +51,27 @@ def checked_runs(N: ArrayLike, D: ArrayLike | None, loss: ArrayLike, compute: Ar
 
 
 def on_a_ray(runs: Runs) -> bool:
-    """Whether log D is a rising straight line in log N, up to a hundredth of a decade: the test of the design, whatever the fit says."""
+    """Return whether log D is a rising straight line in log N, up to a hundredth of a decade.
+
+    This test depends on the design of the table only and not on the fit.
+    """
     slope = float(runs.n @ runs.d / (runs.n @ runs.n))
     spread = float(np.sqrt(np.mean((runs.d - slope * runs.n) ** 2))) / math.log(10)
     return slope > 0 and spread < RAY
 
 
 def positive(name: str, value: float) -> float:
-    """A number that must be above 0."""
+    """Return a number, or raise `ValueError` unless it is above 0 and finite."""
     if not (math.isfinite(value) and value > 0):
         raise ValueError(f"{name} = {value:g} is not allowed: must be above 0 and finite")
     return float(value)
 
 
 def minimised(runs: Runs, width: float, embed: Any, start: Array) -> tuple[float, Array]:
-    """The least cost over free parameters that `embed` completes, by damped Gauss-Newton steps, and where it is."""
+    """Return the smallest cost and the free parameters there, by damped Gauss-Newton steps.
+
+    `embed` returns all parameters and their derivatives for given free parameters.
+    """
 
     def measured(free: Array) -> tuple[float, Array, Array]:
         theta, inner = embed(free)
@@ -90,16 +96,16 @@ def minimised(runs: Runs, width: float, embed: Any, start: Array) -> tuple[float
         return math.inf, free
     for _ in range(200):
         gram, gradient = slope.T @ slope, slope.T @ pull
-        kept = np.ones(free.size, bool)
-        # E at its bound and pushed below it stays there
+        movable = np.ones(free.size, bool)
+        # E stays at its bound 0 if the gradient points below it
         bound = embed(free)[0][0] <= 0 and free[0] == 0
         if bound and gradient[0] > 0:
-            kept[0] = False
+            movable[0] = False
         moved = np.zeros(free.size)
-        system = gram[np.ix_(kept, kept)]
-        moved[kept] = -np.linalg.solve(system + damping * np.diag(np.diag(system) + 1e-300), gradient[kept])
+        system = gram[np.ix_(movable, movable)]
+        moved[movable] = -np.linalg.solve(system + damping * np.diag(np.diag(system) + 1e-300), gradient[movable])
         trial = free + moved
-        if embed(trial)[0][0] < 0 and kept[0]:
+        if embed(trial)[0][0] < 0 and movable[0]:
             trial[0] = 0.0
         new = measured(trial)
         if new[0] <= cost:
@@ -116,25 +122,25 @@ def minimised(runs: Runs, width: float, embed: Any, start: Array) -> tuple[float
 
 Cost = Callable[[float, Array], tuple[float, Array]]
 
-CLOSE = 1e-5  # of the distance to the end
+CLOSE = 1e-5  # accuracy of an end of an interval, relative to its distance
 MOST_STEPS = 60
 
 
 def profile_interval(
     cost: Cost, at: float, error: float, start: Array, rise: tuple[float, float, float], least: float, most: float
 ) -> tuple[float, float]:
-    """The two values at which the profiled cost has risen by the given amount; infinite where a bound comes first.
+    """Return the two values at which the profiled cost has risen by a given amount; infinite if the search meets a bound.
 
     Parameters
     ----------
     cost
-        (value, start of the other parameters) -> least cost over them, and where it is.
+        Function (value, start of the other parameters) -> (smallest cost over them, the parameters there).
     at, error
-        The estimate and its standard error, from which the search starts.
+        The estimate and its standard error. The search starts from them.
     start
         The other parameters at the estimate.
     rise
-        Least cost, unit of its rise, and rise in these units that ends the interval.
+        Smallest cost, unit of its rise, and rise in these units at the ends of the interval.
     least, most
         Bounds of the search.
 
@@ -150,24 +156,24 @@ def profile_interval(
     wanted = math.sqrt(most_rise)
 
     def root(value: float, guess: Array) -> tuple[float, Array]:
-        """Square root of the rise, which is nearly linear in the distance."""
-        found, where = cost(value, guess)
-        return math.sqrt(max(found - base, 0.0) / unit), where
+        """Return the square root of the rise, which is nearly linear in the distance, and the other parameters."""
+        value_cost, where = cost(value, guess)
+        return math.sqrt(max(value_cost - base, 0.0) / unit), where
 
     def end(side: float, bound: float) -> float:
         inner, inner_rise, guess = 0.0, 0.0, start
-        reach = abs(bound - at)
-        if reach == 0:
+        limit = abs(bound - at)
+        if limit == 0:
             return side * math.inf
-        outer = min(wanted * error, reach)
+        outer = min(wanted * error, limit)
         for _ in range(MOST_STEPS):  # outwards
             outer_rise, where = root(at + side * outer, guess)
             if outer_rise >= wanted:
                 break
-            if outer >= reach:
+            if outer >= limit:
                 return side * math.inf
             inner, inner_rise, guess = outer, outer_rise, where
-            outer = min(outer * min(max(1.05 * wanted / max(outer_rise, 1e-3 * wanted), 1.1), 3.0), reach)
+            outer = min(outer * min(max(1.05 * wanted / max(outer_rise, 1e-3 * wanted), 1.1), 3.0), limit)
         else:
             return side * math.inf
         for _ in range(MOST_STEPS):  # inwards, by interpolation kept off the ends
@@ -175,13 +181,13 @@ def profile_interval(
                 break
             share = (wanted - inner_rise) / (outer_rise - inner_rise) if math.isfinite(outer_rise) else 0.5
             middle = inner + min(max(share, 0.02), 0.98) * (outer - inner)
-            found, where = root(at + side * middle, guess)
-            if abs(found - wanted) < CLOSE**2 * wanted:
+            middle_rise, where = root(at + side * middle, guess)
+            if abs(middle_rise - wanted) < CLOSE**2 * wanted:
                 return at + side * middle
-            if found >= wanted:
-                outer, outer_rise = middle, found
+            if middle_rise >= wanted:
+                outer, outer_rise = middle, middle_rise
             else:
-                inner, inner_rise, guess = middle, found, where
+                inner, inner_rise, guess = middle, middle_rise, where
         return at + side * (inner + (wanted - inner_rise) / (outer_rise - inner_rise) * (outer - inner))
 
     return end(-1.0, least), end(1.0, most)
@@ -191,21 +197,21 @@ NAMES = ("E", "A", "B", "a", "b")
 HOPELESS, DOUBTFUL = (
     1e4,
     100.0,
-)  # condition numbers from which the terms are not separated, and from which a warning is given
-CURVE = 10  # values of D at one N beyond which they are suspected to be one run
+)  # condition numbers above which the terms are not separated, and above which there is a warning
+CURVE = 10  # with more values of D at one N, a warning says that they may be points of one run
 SUSPICIOUS = 1e-3  # p-value of the test of the form
 NOT_DETERMINED = "not determined by these data"
 
 
 class Optimum(NamedTuple):
-    """Size and data of the least loss for a compute budget."""
+    """Size and data with the smallest loss for a compute budget."""
 
     N: float
     D: float
 
 
 class LackOfFit(NamedTuple):
-    """Test of the form: F statistic, its p-value, and the root mean square of the structure that the form misses (in log loss)."""
+    """Test for structure that the form misses, with F statistic, p-value and the root mean square of the structure in log loss."""
 
     statistic: float
     p_value: float
@@ -214,7 +220,7 @@ class LackOfFit(NamedTuple):
 
 @dataclass(frozen=True)
 class ScalingFit:
-    """What `scaling_fit` found. Prints as a table; `interval(name)` and `optimum(compute)` say the rest.
+    """The result of `scaling_fit`. It prints as a table, and `interval(name)` and `optimum(compute)` return more.
 
     Attributes
     ----------
@@ -223,11 +229,11 @@ class ScalingFit:
     residual_sd
         Standard deviation of the log losses around the fit.
     separable
-        Whether the table can tell the two terms apart. If not, a, b and the optimum mean nothing; the curve still does.
+        Whether the table separates the two terms. If not, a, b and the optimum are meaningless, but the fitted curve is still valid.
     condition
-        Condition number of the fit; above 100 intervals are wide, above 10^4 there is nothing to separate.
+        Condition number of the fit. Above 100 the intervals are wide. Above 10^4 the two terms cannot be separated.
     warnings
-        What to know before using the numbers.
+        Warnings about the use of the numbers.
     """
 
     runs: Runs
@@ -272,11 +278,11 @@ class ScalingFit:
 
     @property
     def residual_sd(self) -> float:
-        """Standard deviation of the log losses around the fit (inside Huber's width, where it is robust)."""
+        """Standard deviation of the log losses around the fit. A robust fit uses residuals within Huber's width only."""
         return math.sqrt(form.noise_variance(self.best, self.runs)[0])
 
     def predict(self, N: ArrayLike, D: ArrayLike) -> Array:
-        """The fitted loss."""
+        """Return the fitted loss."""
         n, d = (
             np.log(np.asarray(N, dtype=float)) - self.runs.centre_n,
             np.log(np.asarray(D, dtype=float)) - self.runs.centre_d,
@@ -287,16 +293,16 @@ class ScalingFit:
     # -- the optimum ----------------------------------------------------------------------------------------------------
 
     def optimum(self, compute: float) -> Optimum:
-        """Size and data with the least fitted loss for compute = flops N D, equation (5).
+        """Return the size and data with the smallest fitted loss for compute = flops N D, equation (5).
 
         Raises
         ------
         ValueError
-            Where the table cannot separate the two terms.
+            If the table does not separate the two terms.
         """
         if not self.separable:
             raise ValueError(
-                f"compute = {compute:g} has no optimum that this table could decide: {self._why_not()}; add runs with another D/N"
+                f"compute = {compute:g} has no optimum that this table determines, because {self._why_not()}; add runs with another D/N"
             )
         product = math.log(positive("compute", compute) / self.flops)
         if self.interaction:
@@ -313,12 +319,12 @@ class ScalingFit:
     # -- intervals ------------------------------------------------------------------------------------------------------
 
     def interval(self, name: str, compute: float | None = None) -> tuple[float, float]:
-        """Profile interval of E, A, B, a, b, or of the optimal "N" or "D" at a compute; an end that the table leaves open is infinite.
+        """Return the profile interval of E, A, B, a, b, or of the optimal "N" or "D" at a compute.
 
-        For E the lower end is open where the table does not exclude E = 0.
+        An end that the table does not determine is infinite. For E the lower end is infinite if the table does not exclude E = 0.
         """
         if self.interaction:
-            raise ValueError("interval is not given with a product term: use bootstrap(), or fit with interaction=False")
+            raise ValueError("interval is not available with a product term: use bootstrap(), or fit with interaction=False")
         if name in ("N", "D"):
             if compute is None:
                 raise ValueError(f"interval({name!r}) needs a compute: interval({name!r}, compute=1e22)")
@@ -339,7 +345,7 @@ class ScalingFit:
     def _profiles(self, name: str) -> tuple[float, float]:
         runs, theta = self.runs, self.best.theta
         spread = np.sqrt(np.diag(form.covariance(theta, runs, form.noise_variance(self.best, runs)[1])))
-        if name in ("A", "B"):  # at their own scale: log A = u + a * centre
+        if name in ("A", "B"):  # in the original units, log A = u + a * centre
             column, exponent, centre = (1, 3, runs.centre_n) if name == "A" else (2, 4, runs.centre_d)
 
             def embed(value: float, free: Array) -> tuple[Array, Array]:
@@ -366,7 +372,10 @@ class ScalingFit:
         )
 
     def profiled_rise(self, a: float, b: float) -> float:
-        """Rise of the cost, in units of its variance, where both exponents are held: the map of what the table decides about them."""
+        """Return the rise of the cost above its minimum, in units of its variance, for fixed exponents a and b.
+
+        A map of this function shows how well the table determines the exponents.
+        """
 
         def embed(free: Array) -> tuple[Array, Array]:
             return np.r_[free, a, b], np.eye(5)[:, :3]
@@ -375,7 +384,7 @@ class ScalingFit:
         return max(cost - self.best.cost, 0.0) / form.noise_variance(self.best, self.runs)[0]
 
     def _optimal_log_n(self, compute: float) -> tuple[float, float]:
-        """Profile of log N*: the amplitude of the first term follows from it, equation (6)."""
+        """Return the profile interval of log N*, which replaces the amplitude of the first term by equation (6)."""
         runs, theta = self.runs, self.best.theta
         product = math.log(compute / self.flops)
         at = math.log(self.optimum(compute).N)
@@ -397,11 +406,10 @@ class ScalingFit:
         )
 
     def _cost(self, embed: Any) -> Any:
-        """(value, start) -> least cost with the parameter at the value, and where."""
+        """Return the function (value, start) -> (smallest cost for this value of the parameter, the other parameters)."""
 
         def cost(value: float, start: Array) -> tuple[float, Array]:
-            found = minimised(self.runs, self.best.width, lambda free: embed(value, free), start)
-            return found
+            return minimised(self.runs, self.best.width, lambda free: embed(value, free), start)
 
         return cost
 
@@ -410,7 +418,7 @@ class ScalingFit:
         return math.sqrt(max(float(gradient @ spread @ gradient), 0.0))
 
     def _rise(self) -> tuple[float, float, float]:
-        """The least cost, the unit of its rise, and the rise (in units) at the ends of the interval."""
+        """Return the smallest cost, the unit of its rise, and the rise (in units) at the ends of the interval."""
         from scipy.stats import f
 
         freedom = self.runs.n.size - 5
@@ -419,22 +427,25 @@ class ScalingFit:
     def bootstrap(
         self, resamples: int = 200, seed: int = 0, compute: Sequence[float] = ()
     ) -> dict[str, tuple[float, float]]:
-        """Percentile intervals by resampling the residuals: a cross-check of the profiles, a little too narrow.
+        """Return percentile intervals from resampled residuals.
 
-        Keys are the parameters, and "N at 1e+22" and the like for every compute.
+        They are a check of the profile intervals and are slightly too narrow. The keys are the parameters, and for every compute a key such
+        as "N at 1e+22".
         """
         if not self.separable:
-            raise ValueError(f"a bootstrap of this table means nothing: {self._why_not()}")
+            raise ValueError(
+                f"a bootstrap of this table is meaningless, because {self._why_not()}: add runs with another D/N"
+            )
         rng, left = np.random.default_rng(seed), form.residuals(self.best.theta, self.runs)
         left = (left - left.mean()) * math.sqrt(left.size / (left.size - self.best.theta.size))
-        centre, found = form.model(self.best.theta, self.runs)[0], []
+        centre, estimates = form.model(self.best.theta, self.runs)[0], []
         for _ in range(resamples):
             runs = self.runs._replace(log_loss=centre + rng.choice(left, left.size))
             again = ScalingFit(
                 runs, form.polished(runs, self.best.theta, self.best.width), self.level, self.flops, True, 0.0
             )
-            found.append([getattr(again, name) for name in NAMES] + [again.optimum(total).N for total in compute])
-        ends = np.quantile(found, [(1 - self.level) / 2, (1 + self.level) / 2], axis=0)
+            estimates.append([getattr(again, name) for name in NAMES] + [again.optimum(total).N for total in compute])
+        ends = np.quantile(estimates, [(1 - self.level) / 2, (1 + self.level) / 2], axis=0)
         names = [*NAMES, *(f"N at {total:g}" for total in compute)]
         return {name: (float(low), float(high)) for name, low, high in zip(names, *ends, strict=True)}
 
@@ -442,7 +453,7 @@ class ScalingFit:
 
     @cached_property
     def lack_of_fit(self) -> LackOfFit | None:
-        """Is there structure in the residuals that no parameters of the form explain? None with too few rows."""
+        """Test for structure in the residuals that the form cannot represent. None if there are too few rows."""
         from scipy.stats import f
 
         n, d = self.runs.n, self.runs.d
@@ -464,51 +475,51 @@ class ScalingFit:
 
     @cached_property
     def with_product(self) -> ScalingFit:
-        """The same table with a product term G N^-p D^-q added."""
+        """The fit of the same table with a product term G N^-p D^-q."""
         best = form.best_fit(self.runs, np.isfinite(self.best.width), interaction=True)
         return ScalingFit(self.runs, best, self.level, self.flops, self.separable, self.condition, self.replicate_sd)
 
     @property
     def largest_compute(self) -> float:
-        """The largest compute of a run in the table."""
+        """Largest compute of a run in the table."""
         return self.flops * math.exp(float(np.max(self.runs.n + self.runs.d)) + self.runs.centre_n + self.runs.centre_d)
 
     def form_error(self, compute: float | None = None) -> float:
-        """Factor between the optimal N of the additive form and that with a product term (default: at 100 times the largest compute)."""
+        """Return the factor by which a product term changes the optimal N, by default at 100 times the largest compute."""
         total = 100 * self.largest_compute if compute is None else compute
         return self.with_product.optimum(total).N / self.optimum(total).N
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
-        """What to know before using the numbers, one sentence each."""
-        found = []
+        """Warnings about the use of the numbers."""
+        warnings = []
         if not self.separable:
-            found.append(f"a, b and the optimal size are {NOT_DETERMINED}: {self._why_not()}. Add runs with another D/N.")
+            warnings.append(f"a, b and the optimal size are {NOT_DETERMINED}: {self._why_not()}. Add runs with another D/N.")
         elif self.condition > DOUBTFUL:
-            found.append(
-                f"The two terms are hard to tell apart (condition {self.condition:.0f}): add runs with another D/N."
+            warnings.append(
+                f"The table hardly separates the two terms (condition {self.condition:.0f}). Add runs with another D/N."
             )
         counts = np.unique(self.runs.n.round(9), return_counts=True)[1]
         if counts.max() > CURVE:
-            found.append(
+            warnings.append(
                 f"One N has {counts.max()} values of D. If they are points of one training curve, their errors are correlated and "
-                "the learning-rate schedule biases them: use the ends of separate runs."
+                "the learning-rate schedule biases them. Use the ends of separate runs."
             )
         if 1e-6 * math.exp(float(self.runs.log_loss.min())) >= self.E:
-            found.append("E is at its lowest value 0: the table does not show a floor.")
+            warnings.append("E is at its lowest value 0. The table does not show that the loss has a positive lower bound.")
         test = self.lack_of_fit
         if test is not None and test.p_value < SUSPICIOUS and test.misfit > 1e-6 and not self.interaction:
             size = f"The form misses structure of {100 * test.misfit:.2g} % of the loss (F = {test.statistic:.3g})"
-            factor = f": with a product term the optimal N at 100 times the largest compute changes by a factor {self.form_error():.3g}"
-            found.append(size + (factor if self.separable else "") + ". Do not extrapolate the additive form.")
+            factor = f". A product term changes the optimal N at 100 times the largest compute by a factor {self.form_error():.3g}"
+            warnings.append(size + (factor if self.separable else "") + ". Do not extrapolate the additive form.")
         if self.replicate_sd is not None and self.residual_sd > 2 * self.replicate_sd:
-            found.append(
-                f"Residuals ({self.residual_sd:.2g}) exceed the replicate noise ({self.replicate_sd:.2g}): the form is not exact."
+            warnings.append(
+                f"Residuals ({self.residual_sd:.2g}) exceed the replicate noise ({self.replicate_sd:.2g}), so the form is not exact."
             )
-        return tuple(found)
+        return tuple(warnings)
 
     def trust(self, compute: float) -> str:
-        """How far a compute is from the runs."""
+        """Return the distance of a compute from the runs, in words."""
         beyond = compute / self.largest_compute
         if beyond <= 1:
             return "inside the runs"
@@ -542,29 +553,29 @@ def scaling_fit(
     interaction: bool = False,
     replicate_sd: float | None = None,
 ) -> ScalingFit:
-    """Fit L = E + A N^-a + B D^-b to the end points of training runs, and say what they decide and what they do not.
+    """Fit L = E + A N^-a + B D^-b to the end points of training runs, and test which parameters the runs determine.
 
     Parameters
     ----------
     N, D, loss
-        Model size, data and final loss of every run. D may be None where `compute` is given: D = compute / (flops N).
+        Model size, data and final loss of every run. If D is None, it follows from `compute` as D = compute / (flops N).
     robust
-        Huber's cost of log losses, which forgives a few bad runs; least squares otherwise.
+        Whether to use Huber's cost of log losses, which reduces the influence of a few bad runs, or least squares.
     level
-        Of the intervals.
+        Confidence level of the intervals.
     flops
-        Compute per unit of N D: 6 for the training of transformers.
+        Compute per unit of N D, which is 6 for the training of transformers.
     compute
         Compute of every run, instead of D.
     interaction
         Also fit a product term G N^-p D^-q.
     replicate_sd
-        Standard deviation of log loss between runs that differ in their seed only, where it is known.
+        Standard deviation of log loss between runs that differ in their seed only, if it is known.
 
     Returns
     -------
     ScalingFit
-        `.E, .A, .B, .a, .b, .residual_sd, .separable, .interval(name), .optimum(compute), .warnings`; `print` shows all.
+        `.E, .A, .B, .a, .b, .residual_sd, .separable, .interval(name), .optimum(compute), .warnings`.
 
     Examples
     --------
@@ -584,6 +595,6 @@ def scaling_fit(
 
 
 def _shown(ends: tuple[float, float]) -> str:
-    """An interval in words."""
+    """Return an interval in words."""
     words = ["open" if math.isinf(end) else f"{end:.5g}" for end in ends]
     return NOT_DETERMINED if words == ["open", "open"] else f"[{words[0]}, {words[1]}]"

@@ -1,4 +1,4 @@
-"""Tables of training runs: reading one, fitting it and planning with it (`scaling_study`), and planning one (`scaling_plan`).
+"""Functions to read and fit a table of training runs (`scaling_study`), and to plan such a table (`scaling_plan`).
 
 docs/theory/scaling_fit.md derives the formulas.
 """
@@ -32,11 +32,11 @@ USUAL = {
     "loss": ("loss", "val_loss", "test_loss", "final_loss", "eval_loss"),
     "compute": ("c", "compute", "flops", "training_flop", "training_flops"),
 }
-"""Names by which a column is recognised, whatever their case."""
+"""Names by which a column is recognised. Upper and lower case are not distinguished."""
 
 
 class RunTable(NamedTuple):
-    """The columns of a table of runs; `D` is None where the table has compute instead."""
+    """The columns of a table of runs. `D` is None if the table contains compute instead."""
 
     N: Array
     D: Array | None
@@ -45,7 +45,9 @@ class RunTable(NamedTuple):
 
 
 def read_runs(path: Path, **named: str | None) -> RunTable:
-    """Read a .csv or .tsv file of runs: columns by the given names (`N`, `D`, `loss`, `compute`), or by the usual ones.
+    """Return the columns of a .csv or .tsv file of runs.
+
+    The keywords `N`, `D`, `loss` and `compute` name columns. Otherwise columns are recognised by common names.
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "runs.csv"
@@ -69,7 +71,7 @@ def read_runs(path: Path, **named: str | None) -> RunTable:
         if np.isnan(numbers).any():
             row = int(np.flatnonzero(np.isnan(numbers))[0])
             raise ValueError(
-                f"column {columns[name]!r} of {path.name} holds no number in row {row + 1}: {frame[columns[name]][row]!r}"
+                f"column {columns[name]!r} of {path.name} does not contain a number in row {row + 1}: {frame[columns[name]][row]!r}"
             )
         return numbers
 
@@ -92,7 +94,7 @@ class ScalingStudy(Described):
     fit
         The fitted law.
     compute
-        The budgets to plan for.
+        The compute budgets of the plan.
     """
 
     source: str
@@ -101,11 +103,11 @@ class ScalingStudy(Described):
 
     @property
     def passed(self) -> bool:
-        """Whether the table decides the best size for the budgets, if there are any."""
+        """Whether the table determines the best size for the budgets. True if there are no budgets."""
         return self.fit.separable or not self.compute
 
     def parameters(self) -> list[dict[str, Any]]:
-        """One row per parameter: value and interval, in words where the table does not decide."""
+        """Return one row per parameter with its value and interval, or "not determined by these data"."""
         fit, rows = self.fit, []
         for name in NAMES:
             known = fit.separable or name == "E"
@@ -121,7 +123,10 @@ class ScalingStudy(Described):
         return rows
 
     def plans(self) -> list[dict[str, Any]]:
-        """One row per budget: size and data with the least loss, the interval of the size, and how far this is from the runs."""
+        """Return one row per budget.
+
+        A row contains the size and the data with the smallest loss, the interval of the size, and the distance of the budget from the runs.
+        """
         fit, rows = self.fit, []
         for total in self.compute if fit.separable else ():
             best = fit.optimum(total)
@@ -131,7 +136,7 @@ class ScalingStudy(Described):
         return rows
 
     def page(self) -> Page:
-        """Return the plain description: the parameters and the best size for every budget."""
+        """Return the plain description, with the parameters and the best size for every budget."""
         parameters, plans, fit = self.parameters(), self.plans(), self.fit
         title = f"L = E + A N^-a + B D^-b, {fit.runs.n.size} runs, residual sd of log L {fit.residual_sd:.3g}"
         tables = [Table(parameters, title)]
@@ -148,7 +153,7 @@ class ScalingStudy(Described):
         return Page(tables=tables, data=data)
 
     def figure(self) -> Figure:
-        """The runs and the fitted law."""
+        """Draw the runs and the fitted law."""
         from limitlab.applied.plots import scaling_fit_figure
 
         return scaling_fit_figure(self.fit, self.source)
@@ -171,23 +176,23 @@ def scaling_study(
     Parameters
     ----------
     runs
-        A table, one row per run: .csv or .tsv.
+        A .csv or .tsv table with one row per run.
     size
-        Model size N (default: N, params, ...).
+        Name of the column of model sizes N (default: N, params, ...).
     data
-        Data D (default: D, tokens, ...).
+        Name of the column of data D (default: D, tokens, ...).
     loss
-        Final loss (default: loss, val_loss, ...).
+        Name of the column of final losses (default: loss, val_loss, ...).
     budget
-        Compute of each run, where there is no D (default: C, flops, ...).
+        Name of the column of the compute of each run, used if there is no D (default: C, flops, ...).
     compute
-        Budgets to plan for, such as 1e22,1e24 or 1e20:1e24:5log.
+        Compute budgets of the plan, such as 1e22,1e24 or 1e20:1e24:5log.
     flops
         Compute per unit of N D.
     level
         Confidence level of the intervals.
     least_squares
-        Instead of Huber's cost, which forgives bad runs.
+        Use least squares instead of Huber's cost, which reduces the influence of bad runs.
     interaction
         Add a product term G N^-p D^-q.
 
@@ -229,9 +234,10 @@ def scaling_plan(
     compute: float = 1e23,
     flops: float = 6.0,
 ) -> dict[str, float]:
-    """Standard errors that a table of runs would give, before any run: of E, a, b and log N at a compute; and its condition number.
+    """Return the standard errors to expect from a planned table of runs, and its condition number.
 
-    `noise` is the standard deviation of log loss; the other numbers are the assumed truth.
+    The errors are those of E, a, b and log N at a compute. `noise` is the standard deviation of log loss. The other numbers are the assumed
+    true values.
 
     >>> N, D = (grid.ravel() for grid in np.meshgrid(np.geomspace(5e7, 1e10, 8), np.geomspace(1e9, 3e11, 6)))
     >>> round(scaling_plan(N, D, 0.01, 1.82, 482, 2085, 0.348, 0.366)["a"], 3)

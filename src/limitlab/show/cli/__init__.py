@@ -1,6 +1,6 @@
-"""The command line. One module per group of commands.
+"""The command line, with one module per group of commands.
 
-What a command needs beyond its options (laws, matplotlib) is imported when the command runs, so that `limitlab --help` answers at once.
+Commands import laws and matplotlib when they run, so that `limitlab --help` is fast.
 """
 
 from importlib import import_module
@@ -15,5 +15,5 @@ for _name in GROUPS:
 
 
 def main() -> None:
-    """Entry point of the console script `limitlab`."""
+    """Run the command line. This is the entry point of the console script `limitlab`."""
     app(prog_name="limitlab")

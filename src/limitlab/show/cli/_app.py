@@ -1,7 +1,7 @@
-"""The Typer application and how it fails: one line on stderr and a meaningful exit code, never a traceback for bad input.
+"""The Typer application and its errors, which are a line on stderr and an exit code.
 
-Exit codes: 0 fine; 1 the check failed (a comparison that does not agree, a claim that fails, a target out of reach, a solver
-that stopped short); 2 bad input; 130 interrupted. A traceback means a bug in limitlab.
+Exit code 0 means success. 1 means that a check failed (a comparison without agreement, a failed claim, a target that cannot be reached, a
+solver that did not converge). 2 means bad input, and 130 means interrupted. A traceback means a bug in limitlab.
 """
 
 from __future__ import annotations
@@ -21,19 +21,20 @@ from limitlab.errors import UnreachableTarget
 from limitlab.lab.progress import PATIENCE
 
 FIRST_LINE, NEXT_LINES = 2.0, 30.0
-"""Seconds before the first line where there is no terminal, and between the next ones."""
+"""Seconds before the first progress line if there is no terminal, and between further lines."""
 
 
 @contextmanager
-def working(
+def status_line(
     what: str, patience: float = PATIENCE, counted: bool = False, first: float = FIRST_LINE, every: float = NEXT_LINES
 ) -> Iterator[Callable[[str], None]]:
-    """Say on stderr what takes so long: a spinner after a second; where there is no terminal, a line after two and then now and then.
+    """Show on stderr what a command is doing, and return a function that changes the text.
 
-    Gives a function that changes the words. `counted`: on a terminal a bar counts the tasks, and the spinner stays away.
+    On a terminal a spinner appears after a second. Without a terminal, lines are printed at intervals. If `counted` is true, a terminal
+    shows a bar of finished tasks instead of the spinner.
 
-    >>> with working("counting") as tell:
-    ...     tell("counting sheep")
+    >>> with status_line("counting") as tell:
+    ...     tell("counting rows")
     """
     if not sys.stderr.isatty():
         with _lines(what, first, every) as tell:
@@ -66,7 +67,7 @@ def working(
 
 @contextmanager
 def _lines(what: str, first: float, every: float) -> Iterator[Callable[[str], None]]:
-    """A line on stderr after `first` seconds and every `every` from then on."""
+    """Print a line on stderr after `first` seconds, and then every `every` seconds."""
     words, over, stream = [what], threading.Event(), sys.stderr
 
     def watch() -> None:
@@ -87,11 +88,11 @@ FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 NO_INTEGER = "Input should be a valid integer, unable to parse string as an integer"
 
 UsageError: type[Any] = typer.BadParameter.__bases__[0]
-"""Base of every command-line error (Typer carries its own copy of Click, so the class is taken from Typer)."""
+"""Base class of command-line errors. It is taken from Typer, which contains a copy of Click."""
 
 
 class OneLineErrors(TyperGroup):
-    """A command group that reports an error as one line and an exit code."""
+    """A command group that reports an error as a line and an exit code."""
 
     def main(
         self,
@@ -102,12 +103,12 @@ class OneLineErrors(TyperGroup):
         windows_expand_args: bool = True,
         **extra: Any,
     ) -> Any:
-        """Run the command line; in standalone mode end the process with the exit code."""
+        """Run the command line. In standalone mode, end the process with the exit code."""
         try:
             with (
                 warnings.catch_warnings(),
                 one_line_warnings(),
-            ):  # what overflows at an extreme point is said in a sentence, or does not matter
+            ):  # an overflow at extreme parameters either raises an error with a message or is harmless
                 warnings.simplefilter("ignore", RuntimeWarning)
                 code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
         except Exception as error:
@@ -119,17 +120,17 @@ class OneLineErrors(TyperGroup):
         return code
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the chosen command; Ctrl-C ends it with one line."""
+        """Run the command. Ctrl-C ends it with a line on stderr."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as stop:
-            complain(f"interrupted: {stop}" if str(stop) else "interrupted")
+            print_error(f"interrupted: {stop}" if str(stop) else "interrupted")
             raise typer.Exit(INTERRUPTED) from None
 
 
 def expected(error: Exception) -> bool:
-    """Whether a user's input or the mathematics can cause this error. Everything else is a bug and keeps its traceback."""
-    # ours: a solver that did not converge, a sweep with failed tasks
+    """Return whether user input or the mathematics can cause this error. Other errors are bugs and keep their traceback."""
+    # errors of limitlab, such as a solver that did not converge or a sweep with failed tasks
     ours = isinstance(error, RuntimeError) and type(error).__module__.startswith(
         "limitlab."
     )  # a solver or sweep that stopped
@@ -137,15 +138,15 @@ def expected(error: Exception) -> bool:
 
 
 def report_error(error: Exception) -> int:
-    """Print an expected error, one line per message, and give the exit code it deserves."""
+    """Print an expected error with one line per message, and return its exit code."""
     for line in messages(error):
-        complain(line)
+        print_error(line)
     bad_input = isinstance(error, (UsageError, ValueError, OSError, NotImplementedError))
     return BAD_INPUT if bad_input and not isinstance(error, UnreachableTarget) else FAILED
 
 
 def messages(error: Exception) -> list[str]:
-    """What an error says, one line per message.
+    """Return the messages of an error, one line each.
 
     >>> messages(ValueError("ratio = 0.0 is not allowed"))
     ['ratio = 0.0 is not allowed']
@@ -155,12 +156,14 @@ def messages(error: Exception) -> list[str]:
     if isinstance(error, UsageError):
         context = getattr(error, "ctx", None)
         hint = f" (see {context.command_path} --help)" if context is not None else ""
-        said = _one_line(error.format_message()).replace("Value error, ", "").replace(NO_INTEGER, "must be a whole number")
-        return [said + hint] if said else []  # without arguments the help is printed, and nothing is wrong
+        message = (
+            _one_line(error.format_message()).replace("Value error, ", "").replace(NO_INTEGER, "must be a whole number")
+        )
+        return [message + hint] if message else []  # a command without arguments prints its help and has no error
     if isinstance(error, OSError) and error.strerror:
         where = f"cannot read or write '{error.filename}': " if error.filename is not None else ""
         return [_one_line(where + error.strerror)]
-    errors = getattr(error, "errors", None)  # pydantic's ValidationError lists what is wrong
+    errors = getattr(error, "errors", None)  # pydantic's ValidationError contains a list of errors
     if callable(errors):
         return [_one_line(str(item["msg"]).removeprefix("Value error, ")) for item in errors()]
     return [_one_line(line) for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
@@ -168,7 +171,7 @@ def messages(error: Exception) -> list[str]:
 
 @contextmanager
 def one_line_warnings() -> Iterator[None]:
-    """Print warnings as one line on stderr, without the place in the source that issued them."""
+    """Print warnings as one line on stderr, without the source line that issued them."""
     before = warnings.formatwarning
     warnings.formatwarning = lambda message, *further, **named: f"warning: {_one_line(str(message))}\n"
     try:
@@ -177,8 +180,8 @@ def one_line_warnings() -> Iterator[None]:
         warnings.formatwarning = before
 
 
-def complain(line: str) -> None:
-    """One line on stderr."""
+def print_error(line: str) -> None:
+    """Print a line on stderr."""
     typer.secho("error: ", fg="red", bold=True, err=True, nl=False)
     typer.echo(line, err=True)
 
@@ -190,7 +193,7 @@ def _one_line(text: str) -> str:
 app = typer.Typer(
     name="limitlab",
     cls=OneLineErrors,
-    help="A laboratory for the limit laws of learning: predict, simulate, compare.",
+    help="Predict, simulate and compare the limit laws of learning.",
     epilog="Example: limitlab predict ridge --ratio 0.1:10:60log --ridge 0.001,0.1 --plot double_descent.png",
     no_args_is_help=True,
     rich_markup_mode="rich",
@@ -204,13 +207,13 @@ def version_option(
     ctx: typer.Context,
     version: bool = typer.Option(False, "--version", help="Print the version and stop.", is_eager=True),
     memory: str | None = typer.Option(
-        None, "--memory", metavar="SIZE", help="Memory that a command may take, such as 16GB, or none."
+        None, "--memory", metavar="SIZE", help="Largest memory of a command, such as 16GB, or none."
     ),
     time: str | None = typer.Option(
-        None, "--time", metavar="TIME", help="Estimated time that it may take, such as 100h, or none."
+        None, "--time", metavar="TIME", help="Largest estimated time of a command, such as 100h, or none."
     ),
 ) -> None:
-    """A laboratory for the limit laws of learning: predict, simulate, compare."""
+    """Predict, simulate and compare the limit laws of learning."""
     if memory is not None or time is not None:
         from limitlab._core.cost import limits
 

@@ -1,4 +1,4 @@
-"""`guide`, `laws`, `show`, `cite`: the command for a question, the list of laws, and the description of one law."""
+"""The commands `guide`, `laws`, `show` and `cite`, which help to choose a law and describe it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 HAVE = {
     "data": "a table of data, inputs and a target",
     "losses": "losses of trained models of several sizes",
-    "model": "a model in mind: so many samples, so many features or neurons",
+    "model": "a model with given numbers of samples and of features or neurons",
     "study": "a study to plan, with a yes-or-no outcome",
     "statement": "a statement of the theory, or a paper",
 }
@@ -32,14 +32,14 @@ WANT = {
     "best": "which penalty is best",
     "stop": "when to stop training",
     "error": "which error to expect",
-    "check": "whether it is true: theory against experiment",
+    "check": "whether theory and experiment agree",
 }
 MODEL = {
     "linear": "linear or ridge regression",
-    "classifier": "a linear classifier, the largest margin",
+    "classifier": "a linear classifier with the largest margin",
     "logistic": "logistic regression",
-    "features": "random features, a wide network whose first layer is not trained",
-    "network": "a two-layer network that is trained",
+    "features": "random features (a wide network with an untrained first layer)",
+    "network": "a trained two-layer network",
     "sgd": "SGD with fresh samples at every step",
     "attention": "tokens in a transformer",
     "kernel": "a very wide, deep network (tangent kernel)",
@@ -48,7 +48,7 @@ MODEL = {
 
 @dataclass(frozen=True)
 class Answer:
-    """What to type, the law behind it, and what comes out."""
+    """A recommended command, its law and a description of its result."""
 
     command: str
     law: str
@@ -65,11 +65,11 @@ LAWS = {
     "attention": ("EquiangularTokens", "tokens", "--tokens 32 --beta 2"),
     "kernel": ("WideNetwork", "layers", "--layers 3"),
 }
-"""The law of every kind of model, the parameter that counts its data, and an example of its parameters."""
+"""The law of every kind of model, the parameter for its number of data, and an example of its parameters."""
 
 
 def answer(have: str, want: str, model: str) -> Answer:
-    """The command and the law for what one has and wants to know.
+    """Return the command and the law for the answers to the three questions of `guide`.
 
     >>> answer("data", "more-data", "linear").command
     'limitlab forecast DATA.csv --target COLUMN'
@@ -78,12 +78,10 @@ def answer(have: str, want: str, model: str) -> Answer:
     """
     law, counted, example = LAWS[model]
     if have == "statement":
-        return Answer(
-            "limitlab verify J8", law, "checks a claim of the ledger; `limitlab laws` lists the claims of every law"
-        )
+        return Answer("limitlab verify J8", law, "checks a claim; `limitlab laws` lists the claims of every law")
     if have == "study" or (model == "logistic" and want == "how-much"):
         command = "limitlab sample-size --predictors 20 --auc 0.8 --prevalence 0.2"
-        return Answer(command, "LogisticCalibration", "how many patients keep the risks calibrated")
+        return Answer(command, "LogisticCalibration", "the number of patients for calibrated risks")
     if have == "losses":
         return Answer(
             "limitlab scaling-fit LOSSES.csv",
@@ -101,15 +99,17 @@ def answer(have: str, want: str, model: str) -> Answer:
         stopped = {"network": "TwoLayerDynamics", "features": "EarlyStopping", "kernel": "EarlyStopping"}.get(
             model, "EarlyStopping"
         )
-        chosen = example if stopped == "TwoLayerDynamics" else "--ratio 0.8 --noise 1"
-        return Answer(f"limitlab stop {stopped} {chosen}", stopped, "the best time and the window around it")
+        options = example if stopped == "TwoLayerDynamics" else "--ratio 0.8 --noise 1"
+        return Answer(f"limitlab stop {stopped} {options}", stopped, "the best time and the window around it")
     if want == "check":
-        return Answer(f"limitlab compare {law}", law, "theory and experiment at growing size, with an error budget")
+        return Answer(
+            f"limitlab compare {law}", law, "compares theory and experiments at growing size, with an error budget"
+        )
     if want == "best" and model in ("linear", "features"):
         return Answer(
             f"limitlab optimal {law} {example.replace(' --ridge 0.1', '')} --over ridge",
             law,
-            "the penalty of least test error",
+            "the penalty with the smallest test error",
         )
     if want == "how-much" and model in ("linear", "features"):
         option = {"ratio": "--ratio 0.5 ", "sample_ratio": " --sample-ratio 2"}[counted]
@@ -122,7 +122,7 @@ def answer(have: str, want: str, model: str) -> Answer:
     return Answer(
         f"limitlab predict {law} {example}",
         law,
-        "what the limit predicts; give a parameter a range (0.1:10:50log) for a curve",
+        "the prediction of the limit; give a parameter a range (0.1:10:50log) for a curve",
     )
 
 
@@ -137,31 +137,31 @@ def guide(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Not sure where to start? Three questions, then the command to type and the law behind it."""
-    first = settle("have", "What do you have?", HAVE, have)
-    second = settle("want", "What do you want to know?", WANT, want)
-    third = settle("model", "Which kind of model?", MODEL, model)
-    found = answer(first, second, third)
+    """Ask three questions, and recommend a command and a law."""
+    first = choose("have", "What do you have?", HAVE, have)
+    second = choose("want", "What do you want to know?", WANT, want)
+    third = choose("model", "Which kind of model?", MODEL, model)
+    recommended = answer(first, second, third)
     if as_json:
-        print_json(vars(found))
+        print_json(vars(recommended))
         return
-    typer.echo(f"{found.command}\n    {found.words}")
-    typer.echo(f"The law behind it is {found.law}: limitlab show {found.law}")
+    typer.echo(f"{recommended.command}\n    {recommended.words}")
+    typer.echo(f"It uses the law {recommended.law} (limitlab show {recommended.law})")
 
 
-def somebody_there() -> bool:
-    """Whether there is a terminal to ask at."""
+def has_terminal() -> bool:
+    """Return whether the input is a terminal."""
     return sys.stdin.isatty()
 
 
-def settle(option: str, question: str, choices: dict[str, str], given: str | None) -> str:
-    """The answer that was given, or the one that is asked for; where nobody can be asked, an error that lists the choices."""
-    if given is not None:
-        if given not in choices:
-            raise ValueError(f"--{option} {given} is not allowed: {did_you_mean(given, choices)}")
-        return given
-    if not somebody_there():
-        raise ValueError(f"--{option} is not given, and there is nobody to ask: choose one of {', '.join(choices)}")
+def choose(option: str, question: str, choices: dict[str, str], value: str | None) -> str:
+    """Return the value of an option, or ask for it on the terminal. Raise `ValueError` if there is no terminal."""
+    if value is not None:
+        if value not in choices:
+            raise ValueError(f"--{option} {value} is not allowed: {did_you_mean(value, choices)}")
+        return value
+    if not has_terminal():
+        raise ValueError(f"--{option} is required when there is no terminal: choose one of {', '.join(choices)}")
     typer.echo(question)
     names = list(choices)
     for place, (name, words) in enumerate(choices.items(), 1):
@@ -172,12 +172,12 @@ def settle(option: str, question: str, choices: dict[str, str], given: str | Non
             return names[int(typed) - 1]
         if typed in choices:
             return str(typed)
-        typer.echo(f"{typed!r} is none of them: {did_you_mean(typed, choices)}")
+        typer.echo(f"{typed!r} is not one of the choices: {did_you_mean(typed, choices)}")
 
 
 @app.command(epilog="Example: limitlab laws")
 def laws(as_json: JsonOption = False, laws: LawsOption = None) -> None:
-    """List every law: the question it answers, its status and the claims it stands for."""
+    """List every law with its question, its status and its claims."""
     from limitlab._core.registry import all_laws, law_id, laws_by_subject
     from limitlab.lab.claims import claims_of
 
@@ -193,7 +193,7 @@ def laws(as_json: JsonOption = False, laws: LawsOption = None) -> None:
 
 @app.command(epilog="Example: limitlab show ridge")
 def show(law_name: LawArgument, as_json: JsonOption = False, laws: LawsOption = None) -> None:
-    """What a law says: its regime, assumptions, parameters and observables."""
+    """Describe a law by its regime, assumptions, parameters and observables."""
     from limitlab._core.registry import find_law
     from limitlab.lab.claims import claims_of
 
@@ -226,7 +226,7 @@ STATUS_WORDS = {
 
 @app.command(epilog="Example: limitlab cite ridge >> references.bib")
 def cite(law_name: LawArgument, as_json: JsonOption = False, laws: LawsOption = None) -> None:
-    """BibTeX of the sources of a law."""
+    """Print the references of a law as BibTeX."""
     from limitlab._core.references import bibtex
     from limitlab._core.registry import find_law
 
@@ -237,4 +237,4 @@ def cite(law_name: LawArgument, as_json: JsonOption = False, laws: LawsOption = 
     elif references:
         typer.echo("\n\n".join(references))
     else:
-        raise ValueError(f"{law.__name__} names no references")
+        raise ValueError(f"{law.__name__} has no references")

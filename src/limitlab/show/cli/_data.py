@@ -1,4 +1,4 @@
-"""Commands on tables of your own data: `sample-size`, `forecast`, `scaling-fit`. Each is made from its function."""
+"""The commands `sample-size`, `forecast` and `scaling-fit` for your own data, each made from a function."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     },
 )
 def sample_size(answer: SampleSize) -> Shown:
-    """How many samples does a logistic regression need? From the limit law, beside the rules of thumb."""
+    """Compute the number of samples that a logistic regression needs, from the limit law and from rules of thumb."""
 
     def draw() -> Figure:
         from limitlab.applied import sample_size_figure
@@ -43,7 +43,7 @@ def sample_size(answer: SampleSize) -> Shown:
 
 
 def read_ridge(text: str) -> float | Literal["best"]:
-    """The ridge of `--ridge`.
+    """Return the ridge of `--ridge`.
 
     >>> read_ridge("0.1"), read_ridge("best")
     (0.1, 'best')
@@ -57,7 +57,7 @@ def read_ridge(text: str) -> float | Literal["best"]:
 
 
 def read_counts(text: str) -> Any:
-    """The numbers of rows of `--n`: whole, each once, in order.
+    """Return the numbers of rows of `--n` as sorted whole numbers without repetitions.
 
     >>> read_counts("10:20:3,5").tolist()
     [5.0, 10.0, 15.0, 20.0]
@@ -89,13 +89,16 @@ def read_counts(text: str) -> Any:
     leave_out=("seconds",),
 )
 def forecast(study: ForecastStudy) -> Shown:
-    """The learning curve of your own data: expected test error against rows, with a band, and what to do next."""
+    """Forecast the learning curve of your own data, with a band and advice.
+
+    The learning curve is the expected test error against the number of rows.
+    """
     notes = [*(f"note: {note}" for note in study.notes), *(f"warning: {words}" for words in study.warnings)]
     return Shown(study.page(), study.curve, study.figure, notes, failed=not study.passed)
 
 
 def read_budgets(text: str) -> list[float]:
-    """The budgets of `--compute`.
+    """Return the budgets of `--compute`.
 
     >>> read_budgets("1e22,1e24")
     [1e+22, 1e+24]
@@ -119,6 +122,9 @@ def read_budgets(text: str) -> list[float]:
     tables=True,
 )
 def scaling_fit(study: ScalingStudy) -> Shown:
-    """Fit L = E + A N^-a + B D^-b to your runs: intervals, the best size for a budget, and what the runs cannot decide."""
+    """Fit L = E + A N^-a + B D^-b to your runs, with intervals and the best size for a budget.
+
+    A warning names the parameters that the runs do not determine.
+    """
     notes = [f"warning: {words}" for words in study.fit.warnings]
     return Shown(study.page(), study.parameters(), study.figure, notes, failed=not study.passed)

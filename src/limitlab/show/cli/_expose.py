@@ -1,4 +1,4 @@
-"""Commands that are made from functions: options, types and defaults from the signature, help from the docstring."""
+"""Commands made from functions, with options from the signature and help from the docstring."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ from typer.models import CommandInfo
 
 from limitlab._core.page import Page
 from limitlab.show._describe import kebab
-from limitlab.show.cli._app import FAILED, app, working
-from limitlab.show.cli._output import JsonOption, OutOption, PlotOption, check_paths, deliver, print_page, say
+from limitlab.show.cli._app import FAILED, app, status_line
+from limitlab.show.cli._output import JsonOption, OutOption, PlotOption, check_paths, print_note, print_page, write_outputs
 
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
 PLAIN = (int, float, str, Path, bool)
-"""The types that a command line can give."""
+"""The types of options on the command line."""
 
 
 @dataclass(frozen=True)
 class Option:
-    """How a parameter appears on the command line, where that does not follow from its function.
+    """The option of a parameter, where it does not follow from the signature.
 
     Attributes
     ----------
     name
         The option, such as `--slope` (default: the name of the parameter), or the name of an argument, such as `DATA`.
     metavar
-        The word for its value in the help.
+        The word for the value in the help.
     read
-        A function that turns the text of the option into the value of the parameter.
+        A function from the text of the option to the value of the parameter.
     help
         The help text (default: the docstring of the function).
     """
@@ -54,18 +54,18 @@ class Option:
 
 @dataclass(frozen=True)
 class Shown:
-    """What a command prints and saves.
+    """The output of a command.
 
     Attributes
     ----------
     page
-        The plain description, for people and as JSON.
+        The plain description, which is printed or written as JSON.
     data
-        The numbers that `--out` saves: a dataset, or rows.
+        The dataset or the rows that `--out` saves.
     figure
-        Draws the figure of `--plot`.
+        Function that draws the figure of `--plot`.
     notes
-        Remarks for people, on stderr.
+        Notes that are printed on stderr.
     failed
         Whether the exit code is 1.
     """
@@ -86,23 +86,25 @@ def expose(
     leave_out: tuple[str, ...] = (),
     tables: bool = False,
 ) -> Callable[[Callable[..., Shown]], Callable[..., Shown]]:
-    """Make a command of a function; the decorated function says how the result is shown, and its docstring is the help.
+    """Make a command from a function.
+
+    The decorated function returns the output for a result, and its docstring is the help of the command.
 
     Parameters
     ----------
     path
-        The module and the name of the function, such as `limitlab.applied.sample_size`. It is imported when the command is named, so that
-        `limitlab --help` needs no library. A parameter `progress` of the function is called with words about the work.
+        The module and the name of the function, such as `limitlab.applied.sample_size`. The function is imported when the command is used,
+        so that `limitlab --help` imports no library. If the function has a parameter `progress`, it is called with words about the work.
     name, example
-        The command, and examples of its use.
+        The name of the command, and examples of its use.
     doing
-        What the command does, in words, for the line that appears when it takes long.
+        Text of the progress line of the command.
     options
-        The parameters whose option does not follow from the function.
+        The options that do not follow from the signature.
     leave_out
         Parameters that the command does not have.
     tables
-        Whether `--out` saves rows, as .csv only.
+        Whether `--out` saves rows, which are written as .csv only.
     """
     special, epilog = dict(options or {}), f"Example: limitlab {example}"
 
@@ -115,14 +117,14 @@ def expose(
             return get_command_from_info(info, pretty_exceptions_short=True, rich_markup_mode=app.rich_markup_mode)  # type: ignore[return-value]
 
         class Exposed(TyperCommand):
-            """The command as the list of commands shows it. The options are added when the command is named."""
+            """The command in the list of commands. The options are added when the command is used."""
 
             def make_context(self, *arguments: Any, **named: Any) -> Any:
                 """Return the context of the command with its options."""
                 return real().make_context(*arguments, **named)
 
         def listed() -> None:
-            """Only the name and the help of the command."""
+            """Provide the name and the help of the command."""
 
         listed.__doc__ = inspect.getdoc(show)
         app.command(name, cls=Exposed, epilog=epilog)(listed)
@@ -139,7 +141,7 @@ def _command(
     leave_out: tuple[str, ...],
     tables: bool,
 ) -> Callable[..., None]:
-    """The function that a command calls, with the signature from which its options are made."""
+    """Return the function of a command, with the signature that determines its options."""
     about, hints, parameters = (
         parameter_texts(function),
         typing.get_type_hints(function),
@@ -156,15 +158,15 @@ def _command(
     def command(as_json: bool, out: Path | None, plot: Path | None, **texts: Any) -> None:
         check_paths(out, plot, tables=tables)
         values = {key: _value(special.get(key, Option()), value) for key, value in texts.items()}
-        with working(doing) as tell:
+        with status_line(doing) as tell:
             result = show(function(**values, **({"progress": tell} if "progress" in parameters else {})))
 
         def show_page() -> None:
             for note in result.notes:
-                say(note)
+                print_note(note)
             print_page(result.page)
 
-        deliver(result.data, as_json, out, plot, result.figure, show_page, lambda: result.page.data)
+        write_outputs(result.data, as_json, out, plot, result.figure, show_page, lambda: result.page.data)
         if result.failed:
             raise typer.Exit(FAILED)
 
@@ -175,7 +177,7 @@ def _command(
 
 
 def parameter_texts(function: Callable[..., Any]) -> dict[str, str]:
-    """The text of every parameter in a NumPy docstring.
+    """Return the text of every parameter in a NumPy docstring.
 
     >>> parameter_texts(expose)["leave_out"]
     'Parameters that the command does not have.'
@@ -189,7 +191,7 @@ def parameter_texts(function: Callable[..., Any]) -> dict[str, str]:
 
 
 def _parameter(parameter: inspect.Parameter, hint: Any, about: str, option: Option) -> inspect.Parameter:
-    """The option or argument of a parameter. A parameter that is read from a text has that type on the command line."""
+    """Return the option or argument of a parameter. With `read`, its type on the command line is text."""
     key, default, text = parameter.name, parameter.default, option.read is not None
     kind = (str if hint is str or default is not None else str | None) if text else plain(hint)
     words = option.help or about
@@ -201,7 +203,7 @@ def _parameter(parameter: inspect.Parameter, hint: Any, about: str, option: Opti
 
 
 def _switch(key: str, default: Any) -> str:
-    """The option of a parameter; one that is on by default gets a second option that turns it off.
+    """Return the option of a parameter. A switch that is on by default gets a second option that turns it off.
 
     >>> _switch("auc_loss", None), _switch("backtest", True)
     ('--auc-loss', '--backtest/--no-backtest')
@@ -210,19 +212,19 @@ def _switch(key: str, default: Any) -> str:
 
 
 def plain(hint: Any) -> Any:
-    """The type of an option: the first of a union that a command line can give.
+    """Return the type of an option, which is the first type of a union that a command line supports.
 
     >>> plain(str | Path | None) == Path | None, plain(float), plain(list | int)
     (True, <class 'float'>, <class 'int'>)
     """
     parts = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
-    known = [part for part in parts if part in PLAIN or typing.get_origin(part) is typing.Literal]
-    if not known:
-        raise TypeError(f"a command line cannot give {hint}: add an Option with `read`")
-    kind = Path if Path in known else known[0]
+    supported = [part for part in parts if part in PLAIN or typing.get_origin(part) is typing.Literal]
+    if not supported:
+        raise TypeError(f"a command line does not support {hint}: add an Option with `read`")
+    kind = Path if Path in supported else supported[0]
     return kind | None if type(None) in parts else kind
 
 
 def _value(option: Option, value: Any) -> Any:
-    """The value of a parameter for what was typed."""
+    """Return the value of a parameter from the value of its option."""
     return option.read(value) if option.read is not None and value is not None else value

@@ -1,8 +1,8 @@
-"""A law on the command line: its name, its parameters as options, and the names that the Tab key offers.
+"""Names of laws and options for their parameters on the command line, with completion by the Tab key.
 
-An option that gets several values is swept over; one value sets the parameter. What counts as one value is decided by the
-parameter's type: `--eigenvalues 1,4` is one tuple, `--ridge 0,0.1` are two numbers. Several tuples are separated by `;`.
-The names for the Tab key come from the index, so that no law is imported. `limitlab --install-completion` installs them for the shell.
+A single value of an option sets the parameter. Several values define a sweep. The type of the parameter determines how a text is split into
+values. `--eigenvalues 1,4` is a single tuple, and `--ridge 0,0.1` are two numbers. Several tuples are separated by `;`.
+Completion uses the index, so that no law is imported. `limitlab --install-completion` installs them for the shell.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def law_names(incomplete: str = "") -> list[str]:
-    """Laws whose name starts like this, spelt as on the command line.
+    """Return the names of laws that start with a text, in the spelling of the command line.
 
     >>> law_names("marchenko"), law_names("Ridge")
     (['marchenko-pastur'], ['Ridge', 'RidgeScaling'])
@@ -42,16 +42,16 @@ def law_names(incomplete: str = "") -> list[str]:
 
 
 def claim_ids(incomplete: str = "") -> list[str]:
-    """Claims whose id starts like this.
+    """Return the ids of claims that start with a text.
 
     >>> "J5" in claim_ids("j")
     True
     """
-    return [one for one in index()["claims"] if one.lower().startswith(incomplete.lower())]
+    return [claim for claim in index()["claims"] if claim.lower().startswith(incomplete.lower())]
 
 
 def figure_ids(incomplete: str = "") -> list[str]:
-    """Figures whose id starts like this.
+    """Return the ids of figures that start with a text.
 
     >>> figure_ids("ridge-double")
     ['ridge-double-descent']
@@ -60,7 +60,9 @@ def figure_ids(incomplete: str = "") -> list[str]:
 
 
 def parameter_options(law: str, incomplete: str = "--") -> list[tuple[str, str]]:
-    """Options of a law's parameters that start like this, with what they mean; nothing for what is not a law.
+    """Return the options for the parameters of a law that start with a text, with their descriptions.
+
+    The list is empty if there is no such law.
 
     >>> parameter_options("ridge", "--no")
     [('--noise', 'standard deviation of the label noise')]
@@ -76,7 +78,7 @@ def parameter_options(law: str, incomplete: str = "--") -> list[tuple[str, str]]
 
 
 def dashed(name: str) -> str:
-    """The name of a class as it is spelt on the command line.
+    """Return the name of a class in the spelling of the command line.
 
     >>> dashed("MarchenkoPastur")
     'marchenko-pastur'
@@ -85,53 +87,55 @@ def dashed(name: str) -> str:
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What the command line asks of a law: the law itself and the values of every swept parameter, in order."""
+class ParsedLaw:
+    """A law from the command line, and the values of every swept parameter."""
 
     law: Law
     over: dict[str, list[Any]]
 
 
-def read_law(law: type[Law], extras: Sequence[str], command_options: Iterable[str] = ()) -> Asked:
-    """The law with the parameters that the remaining arguments of a command give.
+def read_law(law: type[Law], extras: Sequence[str], command_options: Iterable[str] = ()) -> ParsedLaw:
+    """Return the law with the parameters in the remaining arguments of a command.
 
     Parameters
     ----------
     law
-        The law that the options belong to.
+        The class of the law.
     extras
-        What the command did not use itself: `["--ratio", "0.5,2", "--ridge=0.1"]`.
+        Arguments that are not options of the command, such as `["--ratio", "0.5,2", "--ridge=0.1"]`.
     command_options
-        Options of the command, for the hint at a misspelt name.
+        Options of the command, for the hint about a misspelt name.
 
     Examples
     --------
     >>> from limitlab.laws import Ridge
-    >>> asked = read_law(Ridge, ["--ratio", "0.5,2", "--ridge=0.1"])
-    >>> asked.law.ridge, asked.over
+    >>> parsed = read_law(Ridge, ["--ratio", "0.5,2", "--ridge=0.1"])
+    >>> parsed.law.ridge, parsed.over
     (0.1, {'ratio': [0.5, 2.0]})
     """
-    for token in extras:  # first of all, so that a misspelt flag is not asked for its value
+    for token in extras:  # check names before values, so that a misspelt flag does not cause an error about a missing value
         option = token.partition("=")[0]
         if option.startswith("--") and _field(option) not in law.model_fields:
             known = [kebab(known) for known in law.model_fields] + [known.removeprefix("--") for known in command_options]
             new = law.former_name(_field(option))
             hint = f"it is called --{kebab(new)} now" if new else did_you_mean(kebab(_field(option)), known)
             raise ValueError(f"{law.__name__} has no parameter {option}: {hint}")
-    given: dict[str, list[Any]] = {}
+    values_of: dict[str, list[Any]] = {}
     for option, text in split_options(extras):
         name = _field(option)
-        if name in given:
+        if name in values_of:
             raise ValueError(f"{option} is given twice: give several values as a list, {option} 1,2")
-        given[name] = read_values(law, name, text)
-    first = law(**{name: values[0] for name, values in given.items()})
-    return Asked(first, {name: _checked_values(first, name, values) for name, values in given.items() if len(values) > 1})
+        values_of[name] = read_values(law, name, text)
+    first = law(**{name: values[0] for name, values in values_of.items()})
+    return ParsedLaw(
+        first, {name: _checked_values(first, name, values) for name, values in values_of.items() if len(values) > 1}
+    )
 
 
 def _checked_values(law: Law, name: str, values: list[Any]) -> list[Any]:
-    """The values of a swept parameter as the law holds them; a value that the law refuses raises an error.
+    """Return the values of a swept parameter after validation by the law.
 
-    Numbers within the bounds of the declaration are not validated one by one: the sweep validates its corners.
+    Numbers within the declared bounds are not validated separately, because the sweep validates its corners.
     """
     meta = type(law).parameters()[name]
     if type(law).model_fields[name].annotation is float and all(isinstance(v, float) and meta.allows(v) for v in values):
@@ -140,7 +144,7 @@ def _checked_values(law: Law, name: str, values: list[Any]) -> list[Any]:
 
 
 def split_options(extras: Sequence[str]) -> list[tuple[str, str]]:
-    """Pairs of option and text, from `--name value` and `--name=value`.
+    """Return pairs of option and text, from `--name value` and `--name=value`.
 
     >>> split_options(["--ratio", "2", "--ridge=-0.1"])
     [('--ratio', '2'), ('--ridge', '-0.1')]
@@ -161,7 +165,7 @@ def split_options(extras: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def read_values(law: type[Law], name: str, text: str) -> list[Any]:
-    """The values that an option's text stands for; the law checks them afterwards.
+    """Return the values in the text of an option. The law validates them later.
 
     >>> from limitlab.laws import Ridge
     >>> read_values(Ridge, "ridge", "0,0.1")
@@ -191,7 +195,9 @@ TRUTHS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "o
 
 
 def read_numbers(name: str, text: str) -> list[Any]:
-    """Numbers of a comma list whose entries may be ranges; an entry that is no number stays text, for the law to refuse.
+    """Return the numbers of a comma list whose entries may be ranges.
+
+    An entry that is not a number remains a text, and the law raises an error for it.
 
     >>> read_numbers("ratio", "0.5,1:3:3")
     [0.5, 1.0, 2.0, 3.0]
@@ -206,7 +212,7 @@ def read_numbers(name: str, text: str) -> list[Any]:
 
 
 def read_whole(name: str, text: str) -> list[Any]:
-    """As `read_numbers`, for whole numbers: a range is rounded to them, each once.
+    """Return the whole numbers of a comma list. Ranges are rounded, without repetitions.
 
     >>> read_whole("samples", "5,10:100:4log")
     [5, 10, 22, 46, 100]
@@ -219,7 +225,7 @@ def read_whole(name: str, text: str) -> list[Any]:
 
 
 def read_sizes(name: str, text: str) -> list[int]:
-    """Whole numbers of an option of a command, such as `--size 50,100,200`.
+    """Return the whole numbers of an option of a command, such as `--size 50,100,200`.
 
     >>> read_sizes("size", "50,1e2")
     [50, 100]
@@ -266,7 +272,7 @@ def _read_json(name: str, text: str) -> Any:
 
 
 LawArgument = Annotated[
-    str, typer.Argument(metavar="LAW", help="Name of a law, as `limitlab laws` lists them.", autocompletion=law_names)
+    str, typer.Argument(metavar="LAW", help="Name of a law; `limitlab laws` lists them.", autocompletion=law_names)
 ]
 
 
@@ -285,16 +291,16 @@ LawsOption = Annotated[
     typer.Option(
         "--laws",
         metavar="FILE-or-FOLDER",
-        help="A Python file or a folder with laws, claims and figures of your own; its laws are named module:Class.",
+        help="A Python file or a folder with your own laws, claims and figures; its laws are named module:Class.",
         callback=_load,
         is_eager=True,
     ),
 ]
-"""The option that loads laws of the user's own. It is read before the other options, so that their help can show the laws."""
+"""The option that loads laws of the user. It is read before the other options, so that their help can show these laws."""
 
 
 def laws_named(text: str) -> list[type[Law]]:
-    """The laws of a comma list of names, of files and of folders; files and folders are loaded.
+    """Return the laws of a comma list of names, files and folders. Files and folders are loaded.
 
     >>> [law.__name__ for law in laws_named("ridge, early-stopping")]
     ['Ridge', 'EarlyStopping']
@@ -308,18 +314,18 @@ def laws_named(text: str) -> list[type[Law]]:
 
 
 class LawCommand(TyperCommand):
-    """A command whose help, asked for with a law (`limitlab predict ridge --help`), lists that law's options too."""
+    """A command whose help also lists the options of a law, as in `limitlab predict ridge --help`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Remember the law before the options are read: the option for help ends the reading."""
+        """Store the name of the law before the options are parsed, because the option for help ends the parsing."""
         ctx.meta["limitlab.law"] = next((arg for arg in args[:1] if not arg.startswith("-")), None)
         places = [Path(value) for option, value in pairwise(args) if option == "--laws"]
         if "--help" in args and not ctx.resilient_parsing:
-            _load(places)  # the help of a law in a file needs the file, also if --help stands before --laws
+            _load(places)  # help on a law in a file needs the file, even if --help precedes --laws
         return super().parse_args(ctx, args)
 
     def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
-        """What Tab offers: the options of the command, and those of the law that was named."""
+        """Return completions, which are the options of the command and those of the law."""
         offered = super().shell_complete(ctx, incomplete)
         law = ctx.params.get("law_name") or ctx.meta.get("limitlab.law")
         if law is None or not incomplete.startswith("-"):
@@ -328,7 +334,7 @@ class LawCommand(TyperCommand):
         return [*offered, *(kind(option, help=words) for option, words in parameter_options(law, incomplete))]
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """The command's help, then the law's parameters."""
+        """Print the help of the command, and then the options for the parameters of the law."""
         super().format_help(ctx, formatter)
         name = ctx.meta.get("limitlab.law")
         if name is not None:
@@ -340,28 +346,28 @@ class LawCommand(TyperCommand):
 
 
 def law_command(example: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Register a command that takes a law: what the command does not know is a parameter of the law."""
+    """Register a command for laws. Unknown options of the command are parameters of the law."""
     takes_parameters = {"ignore_unknown_options": True, "allow_extra_args": True}
     return app.command(cls=LawCommand, context_settings=takes_parameters, epilog=f"Example: limitlab {example}")
 
 
-def asked_law(ctx: typer.Context, name: str) -> Asked:
-    """The law that a command names, with the parameters that the rest of the command line gives it."""
+def parse_law(ctx: typer.Context, name: str) -> ParsedLaw:
+    """Return the law of a command, with the parameters from the rest of the command line."""
     from limitlab._core.registry import find_law
 
     if name.startswith("-"):
         raise ValueError(f"name the law before its parameters: limitlab {ctx.info_name} LAW {name} ...")
-    own = [option for param in ctx.command.params for option in param.opts if option.startswith("--")]
-    return read_law(find_law(name), ctx.args, own)
+    command_options = [option for param in ctx.command.params for option in param.opts if option.startswith("--")]
+    return read_law(find_law(name), ctx.args, command_options)
 
 
-def single(asked: Asked, command: str) -> Asked:
-    """Refuse swept parameters where a command wants one law."""
-    for name, values in asked.over.items():
+def require_single_values(parsed: ParsedLaw, command: str) -> ParsedLaw:
+    """Raise `ValueError` if a parameter has several values, for commands without a sweep."""
+    for name, values in parsed.over.items():
         raise ValueError(
-            f"--{kebab(name)} has {len(values)} values: `limitlab {command}` takes one, `limitlab predict` sweeps"
+            f"--{kebab(name)} has {len(values)} values, and `limitlab {command}` takes one: use `limitlab predict` for a sweep"
         )
-    return asked
+    return parsed
 
 
 def title_of(law: Law, swept: Iterable[str] = ()) -> str:

@@ -1,4 +1,4 @@
-"""`new-law`: writes an example law with its claim, figure, page, test and fault list, for an author to edit."""
+"""The command `new-law`, which writes an example law with claim, figure, page, test and faults for an author to edit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from limitlab.show.cli._output import JsonOption, print_json
 
 LONGEST = 30
 """Characters of the name of a class. With longer names some lines of the templates would be too long."""
-FAULTS_HEAD = "# Faults that `compare` has to notice. `old` occurs exactly once in `file`{below}.\n\n"
+FAULTS_HEAD = "# Faults that `compare` must detect. `old` occurs exactly once in `file`{below}.\n\n"
 SUBJECT_IMPORT = re.compile(r"^from limitlab\.laws\.EXAMPLE_SUBJECT\.(.*)\n", re.MULTILINE)
 
 
@@ -35,7 +35,7 @@ def new_law(
     name: Annotated[str, typer.Option("--name", metavar="NAME", help="Name of the class of the law, such as MyLaw.")],
     as_json: JsonOption = False,
 ) -> None:
-    """Write a law that works, with claim, figure, theory page, test and fault list, to edit into a law of your own.
+    """Write an example law with claim, figure, theory page, test and list of faults, which you edit to make your own law.
 
     Existing files are never overwritten. The claim, the figure and the faults of a further law are added to the files of the first one.
     """
@@ -78,7 +78,7 @@ def check_name(name: str) -> None:
         raise ValueError(
             f"--name {name} is not allowed: must be letters and digits in CamelCase, such as MyLaw, at most {LONGEST} of them"
         )
-    for owner, names in [("limitlab", laws.__all__), *((one.name, one.laws) for one in packages().values())]:
+    for owner, names in [("limitlab", laws.__all__), *((package.name, package.laws) for package in packages().values())]:
         if letters(name) in {letters(known) for known in names}:
             raise ValueError(f"--name {name} is not allowed: {owner} has this name already; choose another name")
     if module_of(name) in NOT_LAWS:
@@ -86,13 +86,13 @@ def check_name(name: str) -> None:
 
 
 def as_typed(path: Path) -> str:
-    """A path relative to the current folder if it lies below it, so that commands can be copied."""
+    """Return a path relative to the current folder if it lies below it, so that commands can be copied."""
     full = path.resolve()
     return str(full.relative_to(Path.cwd())) if full.is_relative_to(Path.cwd()) else str(full)
 
 
 def module_of(name: str) -> str:
-    """The name of the module of a class.
+    """Return the name of the module of a class.
 
     >>> module_of("MyFirstLaw")
     'my_first_law'
@@ -105,7 +105,7 @@ def module_of(name: str) -> str:
 
 @dataclass(frozen=True)
 class Place:
-    """Where the files of a new law go.
+    """The paths of the files of a new law.
 
     Attributes
     ----------
@@ -130,15 +130,15 @@ class Place:
 
     @property
     def title(self) -> str:
-        """A first heading for the laws of a new folder."""
+        """The initial heading for the laws of a new folder."""
         return self.subject.replace("_", " ").strip().capitalize()
 
     def law_id(self, name: str) -> str:
-        """The name of the law on the command line."""
+        """Return the name of the law on the command line."""
         return name if self.root is not None else f"{self.subject}:{name}"
 
     def next_commands(self, name: str) -> list[str]:
-        """Commands that check the new law."""
+        """Return the commands that check the new law."""
         if self.root is not None:
             return ["python -m limitlab._core.index", f"limitlab compare {name}", f"pytest {as_typed(self.test)}"]
         load = f"--laws {as_typed(self.folder)}"
@@ -151,7 +151,10 @@ class Place:
 
 
 def place_of(folder: Path, name: str) -> Place:
-    """The place of the files of a law in a folder outside limitlab, or in a subject of a checkout; other folders are refused."""
+    """Return the paths of the files of a law, in a folder outside limitlab or in a subject of a checkout.
+
+    Raise `ValueError` for other folders.
+    """
     from limitlab._core.registry import is_free, is_module_name
 
     path, module = folder.resolve(), module_of(name)
@@ -194,7 +197,7 @@ def place_of(folder: Path, name: str) -> Place:
 
 
 def contents_of(place: Place, name: str) -> dict[Path, str]:
-    """The content of every file that is written, by path; nothing is written yet."""
+    """Return the content of every file, by path, without writing it."""
     module = module_of(name)
     law = place.folder / f"{module}.py"
     for path in (law, place.page, place.test):
@@ -214,7 +217,10 @@ def contents_of(place: Place, name: str) -> dict[Path, str]:
 
 
 def with_part(place: Place, name: str, part: str) -> tuple[Path, str]:
-    """The file of the claims or figures with that of the new law: a new file, a new module of a package, or a longer file."""
+    """Return the path and content of the file of claims or figures that includes the new law.
+
+    It is a new file, a new module of a package, or an existing file with an addition.
+    """
     text = filled(part, place, name)
     if (package := place.folder / f"_{part}").is_dir():
         path = package / f"{module_of(name)}.py"
@@ -226,7 +232,7 @@ def with_part(place: Place, name: str, part: str) -> tuple[Path, str]:
 
 
 def with_faults(place: Place, name: str) -> str:
-    """The list of faults with those of the new law."""
+    """Return the list of faults with those of the new law."""
     text = filled("faults", place, name)
     if place.faults.exists():
         return place.faults.read_text(encoding="utf-8").rstrip("\n") + "\n\n" + text
@@ -234,7 +240,7 @@ def with_faults(place: Place, name: str) -> str:
 
 
 def with_references(path: Path, text: str) -> dict[Path, str]:
-    """The bibliography with the entry of the example, unless it has that entry."""
+    """Return the bibliography with the entry of the example, unless it contains this entry already."""
     if not path.exists():
         return {path: text}
     before = path.read_text(encoding="utf-8")
@@ -242,7 +248,7 @@ def with_references(path: Path, text: str) -> dict[Path, str]:
 
 
 def filled(template: str, place: Place, name: str) -> str:
-    """A template with the names of the new law."""
+    """Return a template with the names of the new law."""
     text = (files("limitlab.show.cli") / "templates" / f"{template}.txt").read_text(encoding="utf-8")
     module, inside = module_of(name), place.root is not None
     if not inside:
@@ -266,7 +272,7 @@ def filled(template: str, place: Place, name: str) -> str:
 
 
 def outside(text: str, template: str) -> str:
-    """A template for a folder outside limitlab: it imports the law relative to the folder, and a test loads the folder."""
+    """Return a template for a folder outside limitlab, with relative imports and a test that loads the folder."""
     if template == "test":
         text = text.replace("import pytest\n", "from pathlib import Path\n\nimport pytest\n", 1)
         text = SUBJECT_IMPORT.sub("from limitlab import load_laws\n", text)
@@ -282,14 +288,14 @@ def outside(text: str, template: str) -> str:
 
 
 def free_claim_id(place: Place) -> str:
-    """The first of X1, X2, ... that no claim of limitlab (in a checkout) or of the folder has."""
+    """Return the first of X1, X2, ... that is not the id of a claim of limitlab (in a checkout) or of the folder."""
     from limitlab._core.listing import index
 
     folders = (
         [place.folder] if place.root is None else place.folder.resolve().parent.iterdir()
     )  # the index may be out of date
     sources = [path for folder in folders for form in ("_claims.py", "_claims/*.py") for path in folder.glob(form)]
-    taken = {found for path in sources for found in re.findall(r'"(X\d+)"', path.read_text(encoding="utf-8"))}
+    taken = {label for path in sources for label in re.findall(r'"(X\d+)"', path.read_text(encoding="utf-8"))}
     taken |= set(index()["claims"]) if place.root is not None else set()
     return next(label for number in range(1, len(taken) + 2) if (label := f"X{number}") not in taken)
 
@@ -298,9 +304,9 @@ def free_claim_id(place: Place) -> str:
 
 
 def extended(path: Path, template: str) -> str:
-    """The source of an existing module of claims or figures, with the function of a template after it.
+    """Return the source of an existing module of claims or figures, followed by the function of a template.
 
-    The function imports inside its body what the module does not import. Only the law that a claim names is imported at the top.
+    Names that the module does not import are imported inside the function. Only the law of a claim is imported at the top.
     """
     source = path.read_text(encoding="utf-8")
     try:
@@ -332,7 +338,7 @@ def extended(path: Path, template: str) -> str:
 
 
 def with_import(source: str, template: ast.Module, names: set[str]) -> str:
-    """The source of a module with the import of a template that binds these names, at its sorted place among the imports at the top."""
+    """Return the source of a module with the import of these names from a template, in sorted order among the imports."""
     imports = [node for node in template.body if isinstance(node, ast.ImportFrom) and names & set(names_of(node))]
     if not imports:
         return source
@@ -352,12 +358,12 @@ def with_import(source: str, template: ast.Module, names: set[str]) -> str:
 
 
 def section_of(node: ast.ImportFrom) -> int:
-    """The section of the sorted imports of a module: 0 for other packages, 1 for limitlab, 2 for modules of the same folder."""
+    """Return the section of an import, which is 0 for other packages, 1 for limitlab and 2 for modules of the same folder."""
     return 2 if node.level else int(str(node.module).startswith("limitlab"))
 
 
 def local_imports(template: ast.Module, present: set[str], needed: set[str]) -> list[str]:
-    """The imports of a template that a module does not have, as lines for the body of a function, sections apart."""
+    """Return the imports of a template that a module lacks, as lines for the body of a function, in sections."""
     sections: dict[int, list[str]] = {}
     for node in template.body:
         if not isinstance(node, (ast.Import, ast.ImportFrom)) or (
@@ -381,13 +387,13 @@ def local_imports(template: ast.Module, present: set[str], needed: set[str]) -> 
 
 
 def single_imports(node: ast.Import | ast.ImportFrom) -> list[str]:
-    """The statement as one line per imported name."""
+    """Return the statement as one line per imported name."""
     home = f"from {'.' * node.level}{node.module or ''} " if isinstance(node, ast.ImportFrom) else ""
     return [f"{home}import {one.name} as {one.asname or one.name}" for one in node.names]
 
 
 def names_of(node: ast.stmt) -> list[str]:
-    """The names that a statement at the top of a module binds."""
+    """Return the names that a statement at the top of a module binds."""
     if isinstance(node, (ast.Import, ast.ImportFrom)):
         return [one.asname or one.name for one in node.names]
     if isinstance(node, (ast.FunctionDef, ast.ClassDef)):

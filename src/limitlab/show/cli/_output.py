@@ -1,4 +1,4 @@
-"""The output of a command: a table on the terminal, JSON, a file, a picture."""
+"""The output of commands as tables on the terminal, JSON, files and figures."""
 
 from __future__ import annotations
 
@@ -31,21 +31,23 @@ EngineOption = Annotated[
     str | None,
     typer.Option(
         "--engine",
-        help="Where draws run: serial, threads, processes, a number of workers, local-cluster, slurm:FILE, or the address of a "
-        "Dask scheduler.",
+        help="Engine that runs the draws (serial, threads, processes, a number of workers, local-cluster, slurm:FILE, or the address of a "
+        "Dask scheduler).",
     ),
 ]
 StoreOption = Annotated[
     str | None,
     typer.Option(
-        "--store", metavar="NAME", help="Keep finished draws in NAME (.nc, .zarr, folder): the same command goes on there."
+        "--store",
+        metavar="NAME",
+        help="Store finished draws in NAME (.nc, .zarr or a folder); the same command then resumes.",
     ),
 ]
 
 RESULT_FORMATS = (".csv", ".nc")
 FIGURE_FORMATS = (".png", ".svg", ".pdf")
 WIDE = 200
-"""Columns of a table that goes to a file or a pipe, where nothing needs to be folded."""
+"""Width of a table in characters if the output is a file or a pipe, so that no text is folded."""
 
 
 COLOURS = {"agree": "green", "disagree": "red", "underpowered": "yellow"}
@@ -53,7 +55,7 @@ COLOURS = {"agree": "green", "disagree": "red", "underpowered": "yellow"}
 
 
 def read_engine(text: str | None) -> int | str | None:
-    """An engine as it is typed: a name, an address or a number of workers.
+    """Return the engine of a text, which is a name, an address or a number of workers.
 
     >>> read_engine("2"), read_engine("processes")
     (2, 'processes')
@@ -62,12 +64,15 @@ def read_engine(text: str | None) -> int | str | None:
 
 
 def stdout() -> Console:
-    """The console for results: as wide as the terminal, or wide enough where there is none."""
+    """Return the console for results, with the width of the terminal, or a large width without a terminal."""
     return Console(width=None if sys.stdout.isatty() else WIDE, highlight=False, soft_wrap=False)
 
 
 def check_paths(out: Path | None = None, plot: Path | None = None, figure: Path | None = None, tables: bool = False) -> None:
-    """Refuse a file that could not be written, before the work starts. `tables`: the numbers are rows, saved as .csv only."""
+    """Raise an error before the work starts if a file cannot be written.
+
+    If `tables` is true, the numbers are rows, which are saved as .csv only.
+    """
     named = (
         (out, "--out", RESULT_FORMATS[:1] if tables else RESULT_FORMATS),
         (plot, "--plot", FIGURE_FORMATS),
@@ -80,7 +85,7 @@ def check_paths(out: Path | None = None, plot: Path | None = None, figure: Path 
             require_writable(path)
 
 
-def deliver(
+def write_outputs(
     result: Any,
     as_json: bool,
     out: Path | None,
@@ -89,7 +94,10 @@ def deliver(
     show: Callable[[], None] | None,
     describe: Callable[[], Any] | None = None,
 ) -> None:
-    """Save the result (a dataset or rows), draw it, then print it: as JSON, or by `show` (None: nothing is printed)."""
+    """Save the result (a dataset or rows), draw it, and print it as JSON or with `show`.
+
+    If `show` is None, nothing is printed.
+    """
     if out is not None:
         (save_rows if isinstance(result, list) else save_result)(result, out)
     if plot is not None:
@@ -100,8 +108,8 @@ def deliver(
         show()
 
 
-def say(line: str) -> None:
-    """A remark for people, on stderr so that stdout holds results only."""
+def print_note(line: str) -> None:
+    """Print a note on stderr, so that stdout contains results only."""
     typer.echo(line, err=True)
 
 
@@ -109,7 +117,10 @@ def say(line: str) -> None:
 
 
 def print_table(rows: Sequence[Mapping[str, Any]], title: str = "", most: int = 60) -> None:
-    """Rows as a table; of a long one the first and the last, of a wide one the columns that fit, and what was left out."""
+    """Print rows as a table.
+
+    A long table is shortened to its first and last rows, and a wide table to the columns that fit. A line says what was left out.
+    """
     console = stdout()
     if title:
         console.print(title, markup=False)
@@ -117,7 +128,9 @@ def print_table(rows: Sequence[Mapping[str, Any]], title: str = "", most: int = 
     table = Table()
     for name in names:
         textual = isinstance(rows[0][name], str)
-        least = None if textual else max(len(number(row[name])) for row in rows)  # a number is never folded, its name may be
+        least = (
+            None if textual else max(len(number(row[name])) for row in rows)
+        )  # numbers are never folded, but names of columns may be
         table.add_column(name.replace("_", " "), justify="left" if textual else "right", overflow="fold", min_width=least)
     shown: list[Mapping[str, Any] | None] = list(rows)
     if len(rows) > most:
@@ -126,14 +139,14 @@ def print_table(rows: Sequence[Mapping[str, Any]], title: str = "", most: int = 
         table.add_row(*("..." if row is None else number(row[name]) for name in names))
     console.print(table, markup=False)
     if len(rows) > most:
-        console.print(f"{len(rows)} rows; all of them with --out or --json", markup=False)
+        console.print(f"{len(rows)} rows; --out or --json gives all of them", markup=False)
     left = [name for name in (rows[0] if rows else ()) if name not in names]
     if left:
-        console.print(f"no room for {', '.join(left)}: widen the terminal, or --out or --json", markup=False)
+        console.print(f"no room for {', '.join(left)}: widen the terminal, or use --out or --json", markup=False)
 
 
 def print_page(page: Page) -> None:
-    """Print a page: title, facts, tables that fit the terminal, then the verdict in its colour and the sentences."""
+    """Print a page with title, facts, tables that fit the terminal, verdict and sentences."""
     if page.title:
         stdout().print(page.title, markup=False)
     if page.facts:
@@ -148,7 +161,7 @@ def print_page(page: Page) -> None:
 
 
 def print_facts(facts: Mapping[str, str]) -> None:
-    """Terms and what is said of them, side by side."""
+    """Print terms and their texts side by side."""
     grid = Table.grid(padding=(0, 2))
     for term, words in facts.items():
         grid.add_row(term, words)
@@ -156,28 +169,28 @@ def print_facts(facts: Mapping[str, str]) -> None:
 
 
 def fitting_columns(rows: Sequence[Mapping[str, Any]], width: int) -> list[str]:
-    """The columns that fit side by side, from the left; texts may be folded, numbers may not.
+    """Return the first columns that fit side by side. Texts may be folded, but numbers may not.
 
     >>> fitting_columns([{"observable": "test_error", "theory": 0.123456, "simulation": 0.123457}], 30)
     ['observable', 'theory']
     """
-    kept: list[str] = []
+    columns: list[str] = []
     room = width - 1
     for name in rows[0] if rows else ():
         longest_word = max(map(len, name.split("_")))
         longest_cell = max(len(number(row[name])) for row in rows)
         room -= max(longest_word, min(longest_cell, 30) if isinstance(rows[0][name], str) else longest_cell) + 3
-        if room < 0 and len(kept) > 1:
+        if room < 0 and len(columns) > 1:
             break
-        kept.append(name)
-    return kept
+        columns.append(name)
+    return columns
 
 
 # -- JSON -----------------------------------------------------------------------------------------------------------
 
 
 def print_json(value: Any) -> None:
-    """Strict JSON on stdout: infinities and NaN as the strings "inf", "-inf", "nan"."""
+    """Print strict JSON on stdout, with infinities and NaN as the strings "inf", "-inf" and "nan"."""
     typer.echo(json.dumps(jsonable(value), indent=2, allow_nan=False))
 
 
@@ -185,20 +198,23 @@ def print_json(value: Any) -> None:
 
 
 def save_result(result: xr.Dataset, path: Path) -> None:
-    """Write a result to .csv (one row per grid point) or .nc (everything, with its provenance), whole or not at all."""
+    """Write a result to .csv (one row per grid point) or .nc (everything, with its provenance).
+
+    The file is complete or not written at all.
+    """
     if path.suffix.lower() == ".csv":
         save_rows(rows_of(result), path)
         left = [str(name) for name in result.data_vars if str(name) not in table_names(result)]
         if left:
-            say(f"{path} has no column for {', '.join(left)} (raw samples): save as .nc to keep them")
+            print_note(f"{path} has no column for {', '.join(left)} (raw samples): save as .nc to keep them")
         return
     with replacing(path) as temporary:
         storable(result).to_netcdf(temporary, engine="h5netcdf")
-    say(f"wrote {path}")
+    print_note(f"wrote {path}")
 
 
 def save_rows(rows: Iterable[Mapping[str, Any]], path: Path) -> None:
-    """Write rows as CSV with full precision."""
+    """Write rows to a CSV file with full precision."""
     import csv
     import io
 
@@ -208,11 +224,11 @@ def save_rows(rows: Iterable[Mapping[str, Any]], path: Path) -> None:
     writer.writeheader()
     writer.writerows(listed)
     write_whole(path, text.getvalue().encode())
-    say(f"wrote {path}")
+    print_note(f"wrote {path}")
 
 
 def storable(result: xr.Dataset) -> xr.Dataset:
-    """The result with attributes that NetCDF knows: numbers and text."""
+    """Return the result with attributes that NetCDF can store, which are numbers and text."""
     known = (str, int, float, np.generic, np.ndarray)
     attrs = {
         key: value if isinstance(value, known) and not isinstance(value, bool) else json.dumps(jsonable(value))
@@ -222,26 +238,29 @@ def storable(result: xr.Dataset) -> xr.Dataset:
 
 
 def save_figure(make: Callable[[], Figure], path: Path) -> None:
-    """Draw and write a figure, whole or not at all; the same figure gives the same file."""
+    """Draw and write a figure. The file is complete or not written at all, and equal figures give equal files."""
     from limitlab.plotting.output import rendered
 
     write_whole(path, rendered(make(), path.suffix.lower().removeprefix(".")))
-    say(f"wrote {path}")
+    print_note(f"wrote {path}")
 
 
 def save_drawn(figure: Figure, path: Path) -> None:
-    """Write the numbers that a figure shows as CSV."""
+    """Write the numbers of a figure to a CSV file."""
     from limitlab.plotting.output import as_csv, plotted_data
 
     write_whole(path, as_csv(plotted_data(figure)).encode())
-    say(f"wrote {path}")
+    print_note(f"wrote {path}")
 
 
-KIND_WORDS = {"solver": "Accuracy of the prediction (advanced)", "experiment": "What is simulated (advanced)"}
+KIND_WORDS = {"solver": "Accuracy of the prediction (advanced)", "experiment": "Details of the experiment (advanced)"}
 
 
 def parameter_table(law: type[Law]) -> None:
-    """Print a law's parameters as the options they are: those that decide the limit, then the advanced ones by kind."""
+    """Print the options for the parameters of a law.
+
+    The parameters of the limit come first, and the advanced parameters follow by kind.
+    """
     from limitlab._core.about import allowed
 
     for kinds, title in (
@@ -249,11 +268,11 @@ def parameter_table(law: type[Law]) -> None:
         (("solver",), KIND_WORDS["solver"]),
         (("experiment",), KIND_WORDS["experiment"]),
     ):
-        chosen = {name: meta for name, meta in law.parameters().items() if meta.kind in kinds}
-        if not chosen:
+        of_kind = {name: meta for name, meta in law.parameters().items() if meta.kind in kinds}
+        if not of_kind:
             continue
         table = Table("option", "symbol", "default", "allowed", "description", title=title or None, title_justify="left")
-        for name, meta in chosen.items():
+        for name, meta in of_kind.items():
             default = number(meta.default)
             table.add_row(f"--{kebab(name)}", plain_symbol(meta.symbol), default, allowed(law, name), meta.words)
         stdout().print(table, markup=False)

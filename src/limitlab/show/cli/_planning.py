@@ -1,4 +1,4 @@
-"""`plan`, `optimal`, `stop`: which value of a parameter reaches a target, which is best, and when to stop training."""
+"""The commands `plan` (reach a target), `optimal` (best value of a parameter) and `stop` (when to stop training)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from limitlab._core.tables import number, rows_of
-from limitlab.show.cli._app import working
-from limitlab.show.cli._law import LawArgument, LawsOption, asked_law, law_command, read_numbers, single, title_of
-from limitlab.show.cli._output import JsonOption, OutOption, PlotOption, check_paths, deliver, print_table
+from limitlab.show.cli._app import status_line
+from limitlab.show.cli._law import (
+    LawArgument,
+    LawsOption,
+    law_command,
+    parse_law,
+    read_numbers,
+    require_single_values,
+    title_of,
+)
+from limitlab.show.cli._output import JsonOption, OutOption, PlotOption, check_paths, print_table, write_outputs
 from limitlab.show.cli._running import require_axis
 
 if TYPE_CHECKING:
@@ -23,7 +31,8 @@ if TYPE_CHECKING:
 
 
 BoundsOption = Annotated[
-    str | None, typer.Option("--bounds", metavar="LOW:HIGH", help="Interval to look in (default: the parameter's range).")
+    str | None,
+    typer.Option("--bounds", metavar="LOW:HIGH", help="Interval of the search (default: the range of the parameter)."),
 ]
 
 
@@ -31,32 +40,37 @@ BoundsOption = Annotated[
 def plan(
     ctx: typer.Context,
     law_name: LawArgument,
-    target: Annotated[str, typer.Option("--target", metavar="NAME=VALUE", help="An observable and the value wanted.")],
-    solve_for: Annotated[str, typer.Option("--solve-for", metavar="PARAMETER", help="The parameter to choose.")],
+    target: Annotated[str, typer.Option("--target", metavar="NAME=VALUE", help="An observable and its target value.")],
+    solve_for: Annotated[str, typer.Option("--solve-for", metavar="PARAMETER", help="The parameter to solve for.")],
     bounds: BoundsOption = None,
     prefer: Annotated[
         Literal["smallest", "largest", "nearest"],
-        typer.Option("--prefer", help="Which answer to take where there are several."),
+        typer.Option("--prefer", help="Which answer to return if there are several."),
     ] = "smallest",
     as_json: JsonOption = False,
     out: OutOption = None,
     plot: PlotOption = None,
     laws: LawsOption = None,
 ) -> None:
-    """How much data, width or ridge does a target need? Exit code 1 when it is out of reach, with the best there is."""
+    """Find the amount of data, width or ridge that a target requires.
+
+    If the target cannot be reached, the command prints the best value that can be reached, and the exit code is 1.
+    """
     from limitlab.lab import plan as run
 
-    law = single(asked_law(ctx, law_name), "plan").law
+    law = require_single_values(parse_law(ctx, law_name), "plan").law
     observable, wanted = read_target(target)
     parameter = solve_for.removeprefix("--").replace("-", "_")
     interval = read_bounds(bounds)
     check_paths(out, plot)
-    with working(f"looking for {parameter}"):
+    with status_line(f"solving for {parameter}"):
         result = run(law, {observable: wanted}, parameter, interval, prefer)
     finish(law, result, parameter, observable, as_json, out, plot, level=wanted)
     if not as_json:
         answer, reached = result[parameter].item(), number(result[observable].item())
-        wish = "" if reached == number(wanted) else f" (wanted {number(wanted)})"  # a whole number rarely hits the target
+        wish = (
+            "" if reached == number(wanted) else f" (target {number(wanted)})"
+        )  # with a whole number the target is rarely reached exactly
         others = [number(value) for value in result["solutions"].values.tolist() if value != answer]
         typer.echo(
             f"{parameter} = {number(answer)} gives {observable} = {reached}{wish}"
@@ -71,29 +85,27 @@ def plan(
 def optimal(
     ctx: typer.Context,
     law_name: LawArgument,
-    over: Annotated[str, typer.Option("--over", metavar="PARAMETER", help="The parameter to choose.")] = "ridge",
-    minimise: Annotated[
-        str, typer.Option("--minimise", metavar="NAME", help="The observable to make small.")
-    ] = "test_error",
+    over: Annotated[str, typer.Option("--over", metavar="PARAMETER", help="The parameter to optimise.")] = "ridge",
+    minimise: Annotated[str, typer.Option("--minimise", metavar="NAME", help="The observable to minimise.")] = "test_error",
     bounds: BoundsOption = None,
     as_json: JsonOption = False,
     out: OutOption = None,
     plot: PlotOption = None,
     laws: LawsOption = None,
 ) -> None:
-    """The best value of a parameter: the global minimum of an observable of the limit."""
+    """Find the value of a parameter at the global minimum of an observable of the limit."""
     from limitlab.lab import optimal as run
 
-    law = single(asked_law(ctx, law_name), "optimal").law
+    law = require_single_values(parse_law(ctx, law_name), "optimal").law
     parameter, observable = over.removeprefix("--").replace("-", "_"), minimise.replace("-", "_")
     interval = read_bounds(bounds)
     check_paths(out, plot)
-    with working(f"looking for the best {parameter}"):
+    with status_line(f"looking for the best {parameter}"):
         result = run(law, parameter, observable, interval)
     finish(law, result, parameter, observable, as_json, out, plot)
     if not as_json:
         best, value = number(result[parameter].item()), number(result[observable].item())
-        edge = " (an end of the interval searched: --bounds changes it)" if result.attrs["at_bound"] else ""
+        edge = " (an end of the search interval, which --bounds changes)" if result.attrs["at_bound"] else ""
         typer.echo(f"{parameter} = {best}{edge} minimises {observable}: {value}")
 
 
@@ -107,7 +119,7 @@ def finish(
     plot: Path | None,
     level: float | None = None,
 ) -> None:
-    """Save, draw and print an answer."""
+    """Save, draw and print a result."""
 
     def draw() -> Figure:
         from limitlab.lab.result_figures import answer_figure
@@ -119,11 +131,11 @@ def finish(
         rows = [{"observable": name, "value": result[name].item()} for name in names if result[name].ndim == 0]
         print_table(rows, title=f"{title_of(law, [parameter])} at {parameter} = {number(result[parameter].item())}")
 
-    deliver(result, as_json, out, plot, draw, show)
+    write_outputs(result, as_json, out, plot, draw, show)
 
 
 def in_words(law: Law, parameter: str, value: float) -> str:
-    """A ratio in the units that people think in; both ways round. Empty for what is not a ratio.
+    """Return a ratio in words and its inverse, or an empty text if the parameter is not a ratio.
 
     >>> from limitlab.laws import Ridge
     >>> in_words(Ridge(), "ratio", 0.44)
@@ -133,12 +145,12 @@ def in_words(law: Law, parameter: str, value: float) -> str:
     match = re.match(r"([a-z-]+(?: [a-z-]+)?s) per ((?:[a-z-]+ )?[a-z-]+)", description)
     if match is None or not 0 < value < math.inf:
         return ""
-    many, one = match.groups()
-    return f"that is {value:.3g} {many} per {one}, or {1 / value:.3g} {one}s per {many.removesuffix('s')}"
+    plural, singular = match.groups()
+    return f"that is {value:.3g} {plural} per {singular}, or {1 / value:.3g} {singular}s per {plural.removesuffix('s')}"
 
 
 def read_target(text: str) -> tuple[str, float]:
-    """The observable and the value of a target.
+    """Return the observable and the value of a target.
 
     >>> read_target("test-error=0.3")
     ('test_error', 0.3)
@@ -151,7 +163,7 @@ def read_target(text: str) -> tuple[str, float]:
 
 
 def read_bounds(text: str | None) -> tuple[float, float] | None:
-    """The interval of `--bounds`.
+    """Return the interval of `--bounds`.
 
     >>> read_bounds("0.1:10")
     (0.1, 10.0)
@@ -167,7 +179,7 @@ def read_bounds(text: str | None) -> tuple[float, float] | None:
 
 
 DEFAULT = "two-layer-dynamics"
-"""The law that is meant where none is named: training a network is what people stop."""
+"""The default law, because most users stop the training of a network."""
 
 
 @law_command("stop --width 20 --sample-ratio 10 --start-second-layer 0.5,1,2")
@@ -176,37 +188,37 @@ def stop(
     law_name: LawArgument = DEFAULT,
     end: Annotated[
         float | None,
-        typer.Option("--end", metavar="TIME", help="Last time to look at (default: until the error has risen)."),
+        typer.Option("--end", metavar="TIME", help="Last time of the trajectory (default: until the error has risen)."),
     ] = None,
     slack: Annotated[
-        float, typer.Option("--slack", metavar="SHARE", help="How far above the best error the window reaches.")
+        float, typer.Option("--slack", metavar="SHARE", help="Largest relative excess over the best error in the window.")
     ] = 0.05,
     as_json: JsonOption = False,
     out: OutOption = None,
     plot: PlotOption = None,
     laws: LawsOption = None,
 ) -> None:
-    """When is a model trained long enough, and when too long? The best time, the error there, and the window around it.
+    """Find the best time to stop training, the error there, and the window of good times.
 
-    Any law whose test error is followed in time (default: two-layer-dynamics, a network).
+    The law must have a test error along training times (default: two-layer-dynamics, a network).
     """
     from limitlab.applied.stopping import can_stop, plan_stopping, stopping_table
 
-    if law_name.startswith("-"):  # the law is left out: what stands in its place is its first parameter
+    if law_name.startswith("-"):  # no law is given, so the first argument is the first parameter
         ctx.args, law_name = [law_name, *ctx.args], DEFAULT
-    asked = asked_law(ctx, law_name)
-    if not can_stop(type(asked.law)):
+    parsed = parse_law(ctx, law_name)
+    if not can_stop(type(parsed.law)):
         raise ValueError(
             f"stop {law_name} is not allowed: it has no test error along training times; these laws have one: "
             f"{', '.join(stoppable())}"
         )
     check_paths(out, plot)
     if plot is not None:
-        require_axis(asked)
-    first = next(name for name in type(asked.law).parameters() if isinstance(getattr(asked.law, name), (int, float)))
-    over = dict(asked.over) or {first: [getattr(asked.law, first)]}
-    with working("following the test error"):
-        table = stopping_table(asked.law, over, end=end, slack=slack)
+        require_axis(parsed)
+    first = next(name for name in type(parsed.law).parameters() if isinstance(getattr(parsed.law, name), (int, float)))
+    over = dict(parsed.over) or {first: [getattr(parsed.law, first)]}
+    with status_line("computing the test error along training"):
+        table = stopping_table(parsed.law, over, end=end, slack=slack)
 
     def draw() -> Figure:
         from limitlab.applied.plots import stopping_figure
@@ -215,15 +227,15 @@ def stop(
         return stopping_figure(table) if len(over) == 1 else sweep_figure(table, ("time", "test_error", "final_test_error"))
 
     def show() -> None:
-        print_table(rows_of(table), title=f"when to stop: {title_of(asked.law, [*over, 'times'])}")
-        if not asked.over:
-            typer.echo(plan_stopping(asked.law, end, slack).words())
+        print_table(rows_of(table), title=f"when to stop: {title_of(parsed.law, [*over, 'times'])}")
+        if not parsed.over:
+            typer.echo(plan_stopping(parsed.law, end, slack).words())
 
-    deliver(table, as_json, out, plot, draw, show)
+    write_outputs(table, as_json, out, plot, draw, show)
 
 
 def stoppable() -> list[str]:
-    """The laws that `stop` takes."""
+    """Return the names of the laws that `stop` accepts."""
     from limitlab._core.registry import all_laws
     from limitlab.applied.stopping import can_stop
 

@@ -1,4 +1,4 @@
-"""`predict`, `simulate`, `compare`: the limit, the finite experiment, and whether they agree."""
+"""The commands `predict`, `simulate` and `compare` for the limit, finite experiments and their agreement."""
 
 from __future__ import annotations
 
@@ -9,8 +9,17 @@ import typer
 
 from limitlab._core.tables import long_rows, rows_of, table_names
 from limitlab.errors import did_you_mean
-from limitlab.show.cli._app import FAILED, INTERRUPTED, working
-from limitlab.show.cli._law import Asked, LawArgument, LawsOption, asked_law, law_command, read_sizes, single, title_of
+from limitlab.show.cli._app import FAILED, INTERRUPTED, status_line
+from limitlab.show.cli._law import (
+    LawArgument,
+    LawsOption,
+    ParsedLaw,
+    law_command,
+    parse_law,
+    read_sizes,
+    require_single_values,
+    title_of,
+)
 from limitlab.show.cli._output import (
     EngineOption,
     JsonOption,
@@ -18,11 +27,11 @@ from limitlab.show.cli._output import (
     PlotOption,
     StoreOption,
     check_paths,
-    deliver,
+    print_note,
     print_page,
     print_table,
     read_engine,
-    say,
+    write_outputs,
 )
 
 if TYPE_CHECKING:
@@ -43,21 +52,21 @@ def predict(
     law_name: LawArgument,
     observables: ObservablesOption = None,
     best: Annotated[
-        bool, typer.Option("--best", help="The law's error beside the least that any method can reach with the same data.")
+        bool, typer.Option("--best", help="Also print the smallest error that any method can reach with the same data.")
     ] = False,
     as_json: JsonOption = False,
     out: OutOption = None,
     plot: PlotOption = None,
     laws: LawsOption = None,
 ) -> None:
-    """The limit that a law predicts. An option with several values (0,0.1 or 0.1:10:50log) is swept over."""
-    asked = asked_law(ctx, law_name)
-    names = chosen(asked.law, observables)
+    """Predict the limit of a law. Several values of an option (0,0.1 or 0.1:10:50log) define a sweep."""
+    parsed = parse_law(ctx, law_name)
+    names = chosen(parsed.law, observables)
     check_paths(out, plot)
     if plot is not None:
-        require_axis(asked)
-    with working(f"solving {type(asked.law).__name__}"):
-        result = beside_best(asked) if best else select(predicted(asked), names)
+        require_axis(parsed)
+    with status_line(f"solving {type(parsed.law).__name__}"):
+        result = beside_best(parsed) if best else select(predicted(parsed), names)
 
     def draw() -> Figure:
         from limitlab.lab.result_figures import sweep_figure
@@ -65,33 +74,33 @@ def predict(
         return sweep_figure(result)
 
     saved = out is not None or plot is not None
-    deliver(result, as_json, out, plot, draw, None if saved else lambda: print_prediction(asked, result))
+    write_outputs(result, as_json, out, plot, draw, None if saved else lambda: print_prediction(parsed, result))
 
 
-def predicted(asked: Asked) -> xr.Dataset:
-    """The theory of a law, on the grid of its swept parameters where there are any."""
-    if not asked.over:
-        return asked.law.theory()
+def predicted(parsed: ParsedLaw) -> xr.Dataset:
+    """Return the prediction of a law, on the grid of its swept parameters if there are any."""
+    if not parsed.over:
+        return parsed.law.theory()
     from limitlab.lab import sweep
 
-    return sweep(asked.law, over=asked.over, progress=False)
+    return sweep(parsed.law, over=parsed.over, progress=False)
 
 
-def beside_best(asked: Asked) -> xr.Dataset:
-    """A law's error, the best possible one and the gap, on the grid of its swept parameters where there are any."""
+def beside_best(parsed: ParsedLaw) -> xr.Dataset:
+    """Return the error of a law, the best possible error and the gap, on the grid of swept parameters if there are any."""
     from limitlab.laws.classification.beside_best import BesideBest
 
-    if not isinstance(asked.law, BesideBest):
+    if not isinstance(parsed.law, BesideBest):
         raise ValueError(
-            f"--best is not allowed with {type(asked.law).__name__}: its data are not those of a channel whose best possible error is "
-            "known (see BayesOptimal)"
+            f"--best is not allowed with {type(parsed.law).__name__}: the best possible error is known only for data of the channels "
+            "of BayesOptimal"
         )
-    return asked.law.gap_to_best(**asked.over)
+    return parsed.law.gap_to_best(**parsed.over)
 
 
-def print_prediction(asked: Asked, result: xr.Dataset) -> None:
-    """A prediction as a table: an observable per row, or a grid point per row."""
-    names, title = table_names(result), title_of(asked.law, asked.over)
+def print_prediction(parsed: ParsedLaw, result: xr.Dataset) -> None:
+    """Print a prediction as a table with one row per observable, or one row per grid point."""
+    names, title = table_names(result), title_of(parsed.law, parsed.over)
     if len({result[name].dims for name in names}) > 1:
         print_table(long_rows(result, names), title=title)
     elif result[names[0]].ndim:
@@ -102,16 +111,16 @@ def print_prediction(asked: Asked, result: xr.Dataset) -> None:
         print_table(rows, title=title)
     accuracy = result.attrs["accuracy"]
     words = accuracy if isinstance(accuracy, str) else f"{float(accuracy):.1g}"
-    typer.echo(f"status: {asked.law.status}; estimated relative accuracy {words}")
-    if asked.law.caveat():
-        typer.echo(f"note: {asked.law.caveat()}")
+    typer.echo(f"status: {parsed.law.status}; estimated relative accuracy {words}")
+    if parsed.law.caveat():
+        typer.echo(f"note: {parsed.law.caveat()}")
 
 
 @law_command("simulate ridge --ratio 0.5,2 --size 200 --seeds 10")
 def simulate(
     ctx: typer.Context,
     law_name: LawArgument,
-    size: Annotated[int | None, typer.Option("--size", help="Size of the experiment (default: the law's own).")] = None,
+    size: Annotated[int | None, typer.Option("--size", help="Size of the experiment (default: that of the law).")] = None,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the first draw.")] = 0,
     seeds: Annotated[int, typer.Option("--seeds", help="Number of independent draws.")] = 1,
     observables: ObservablesOption = None,
@@ -120,44 +129,47 @@ def simulate(
     plot: PlotOption = None,
     laws: LawsOption = None,
 ) -> None:
-    """Finite experiments of a law, beside its prediction. The same seed gives the same numbers."""
-    asked = asked_law(ctx, law_name)
-    names = chosen(asked.law, observables)
+    """Run finite experiments of a law and print them with its prediction. The same seed gives the same numbers."""
+    parsed = parse_law(ctx, law_name)
+    names = chosen(parsed.law, observables)
     check_paths(out, plot)
     if seeds < 1:
         raise ValueError(f"--seeds {seeds} is not allowed: must be at least 1")
     if plot is not None:
-        require_axis(asked)
-    experiment_size = size if size is not None else asked.law.simulation.sizes[-1]
-    with working(f"simulating {type(asked.law).__name__} at size {experiment_size}"):
-        result = select(simulated(asked, experiment_size, seed, seeds), names)
+        require_axis(parsed)
+    experiment_size = size if size is not None else parsed.law.simulation.sizes[-1]
+    with status_line(f"simulating {type(parsed.law).__name__} at size {experiment_size}"):
+        result = select(simulated(parsed, experiment_size, seed, seeds), names)
 
     def draw() -> Figure:
         from limitlab.lab.result_figures import simulation_figure
 
-        return simulation_figure(select(predicted(asked), names), result)
+        return simulation_figure(select(predicted(parsed), names), result)
 
     def show() -> None:
-        print_simulation(asked, experiment_size, result, select(predicted(asked), names))
+        print_simulation(parsed, experiment_size, result, select(predicted(parsed), names))
 
     saved = out is not None or plot is not None
-    deliver(result, as_json, out, plot, draw, None if saved else show)
+    write_outputs(result, as_json, out, plot, draw, None if saved else show)
     if result.sizes["seed"] < seeds:
         raise typer.Exit(INTERRUPTED)
 
 
-def simulated(asked: Asked, size: int, seed: int, draws: int) -> xr.Dataset:
-    """Experiments along a dimension `seed`, on the grid of the swept parameters where there are any: the same draws either way."""
+def simulated(parsed: ParsedLaw, size: int, seed: int, draws: int) -> xr.Dataset:
+    """Return experiments along a dimension `seed`, on the grid of the swept parameters if there are any.
+
+    The draws are the same with and without a grid.
+    """
     seeds = range(seed, seed + draws)
-    if not asked.over:
-        return drawn(asked.law, size, seeds)
+    if not parsed.over:
+        return drawn(parsed.law, size, seeds)
     from limitlab.lab import sweep
 
-    return sweep(asked.law, asked.over, sizes=[size], seeds=list(seeds), progress=False).squeeze("size")
+    return sweep(parsed.law, parsed.over, sizes=[size], seeds=list(seeds), progress=False).squeeze("size")
 
 
 def drawn(law: Law, size: int, seeds: Sequence[int]) -> xr.Dataset:
-    """Draws one after the other; Ctrl-C ends them and keeps those that are finished."""
+    """Return draws that are computed one after the other. Ctrl-C stops them and keeps the finished ones."""
     from limitlab._core.cost import check_draw
     from limitlab._core.draws import checked_size
     from limitlab._core.results import stacked
@@ -170,12 +182,12 @@ def drawn(law: Law, size: int, seeds: Sequence[int]) -> xr.Dataset:
     except KeyboardInterrupt:
         if not runs:
             raise
-        say(f"interrupted after {len(runs)} of {len(seeds)} draws: these are kept")
+        print_note(f"interrupted after {len(runs)} of {len(seeds)} draws; the finished draws are kept")
     return stacked(runs, seeds[: len(runs)])
 
 
-def print_simulation(asked: Asked, size: int, result: xr.Dataset, theory: xr.Dataset) -> None:
-    """Mean over the draws, its standard error, and the limit, one row per observable and grid point."""
+def print_simulation(parsed: ParsedLaw, size: int, result: xr.Dataset, theory: xr.Dataset) -> None:
+    """Print the mean over the draws, its standard error and the limit, with one row per observable and grid point."""
     import numpy as np
     import xarray as xr
 
@@ -192,7 +204,7 @@ def print_simulation(asked: Asked, size: int, result: xr.Dataset, theory: xr.Dat
         rows.append({**place, "simulation": value, **uncertainty, "limit": goal["value"]})
     draw_words = f"{draws} draws" if draws > 1 else "1 draw"
     print_table(
-        rows, title=f"{title_of(asked.law, asked.over)}, size {size} ({asked.law.simulation.size_meaning}), {draw_words}"
+        rows, title=f"{title_of(parsed.law, parsed.over)}, size {size} ({parsed.law.simulation.size_meaning}), {draw_words}"
     )
 
 
@@ -202,20 +214,22 @@ def compare(
     law_name: LawArgument,
     size: Annotated[
         str | None,
-        typer.Option("--size", "--sizes", metavar="LIST", help="Sizes, such as 50,100,200 (default: the law's own)."),
+        typer.Option("--size", "--sizes", metavar="LIST", help="Sizes, such as 50,100,200 (default: those of the law)."),
     ] = None,
-    seeds: Annotated[int | None, typer.Option("--seeds", help="Draws per size (default: the law's own, then more).")] = None,
+    seeds: Annotated[
+        int | None, typer.Option("--seeds", help="Draws per size (default: that of the law, then more).")
+    ] = None,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the first draw.")] = 0,
     budget: Annotated[
         float | None,
         typer.Option(
             "--budget",
             metavar="SECONDS",
-            help="Time for adding draws while the verdict is open (default: 60, 0 with --seeds).",
+            help="Time for further draws while the verdict is underpowered (default: 60, 0 with --seeds).",
         ),
     ] = None,
     resolution: Annotated[
-        float, typer.Option("--resolution", help="Smallest gap worth noticing, relative to the scale of an observable.")
+        float, typer.Option("--resolution", help="Smallest gap to detect, relative to the scale of an observable.")
     ] = 0.05,
     engine: EngineOption = None,
     store: StoreOption = None,
@@ -225,41 +239,47 @@ def compare(
     plot: PlotOption = None,
     laws: LawsOption = None,
 ) -> None:
-    """Do theory and simulation agree? Error budget and verdict; exit code 1 unless the verdict is "agree".
+    """Compare theory and simulation of a law, and print the error budget and the verdict.
 
-    Without parameters of the law, it is compared at its check points, where no term is switched off.
+    The exit code is 1 unless the verdict is "agree". Without parameters, the law is compared at its check points, where every term of its
+    equations contributes.
     """
     from limitlab._core.draws import checked_seeds
     from limitlab.lab import compare as run
 
-    law = single(asked_law(ctx, law_name), "compare").law
+    law = require_single_values(parse_law(ctx, law_name), "compare").law
     names = chosen(law, observables)
     check_paths(out, plot)
     sizes = read_sizes("size", size) if size is not None else None
-    with working(f"comparing {type(law).__name__} with experiments"):
+    with status_line(f"comparing {type(law).__name__} with experiments"):
         draws = checked_seeds(law.simulation.draws if seeds is None else seeds, least=2)
         time = budget if budget is not None or seeds is not None else BUDGET_SECONDS
         options: dict[str, Any] = dict(
             engine=read_engine(engine), store=store, progress=False, budget=time, resolution=resolution
         )
-        found = run(law if ctx.args else type(law), sizes, [seed + number for number in draws], observables=names, **options)
-    results = found.parts or (found,)
+        comparison = run(
+            law if ctx.args else type(law), sizes, [seed + number for number in draws], observables=names, **options
+        )
+    results = comparison.parts or (comparison,)
 
     def show() -> None:
         for result in results:
             print_page(result.page())
 
-    deliver(found.dataset, as_json, out, plot, found.plot, show, lambda: describe_comparisons(results))
-    if not found.passed:
+    write_outputs(comparison.dataset, as_json, out, plot, comparison.plot, show, lambda: describe_comparisons(results))
+    if not comparison.passed:
         raise typer.Exit(FAILED)
 
 
 BUDGET_SECONDS = 60.0
-"""Time for adding draws, where the number of draws is left to the command."""
+"""Default time in seconds for further draws, if --seeds is not given."""
 
 
 def describe_comparisons(results: Sequence[Comparison]) -> dict[str, Any]:
-    """The comparison as a plain structure, for JSON; those of several check points as a list with the worst verdict above it."""
+    """Return the comparison as a plain structure, for JSON.
+
+    Comparisons at several check points are a list, with the worst verdict at the top.
+    """
     if len(results) == 1:
         return results[0].page().data
     worst = max((result.verdict for result in results), key=("agree", "underpowered", "disagree").index)
@@ -271,7 +291,7 @@ def describe_comparisons(results: Sequence[Comparison]) -> dict[str, Any]:
 
 
 def chosen(law: Law, observables: str | None) -> list[str] | None:
-    """The observables that a comma list names, or None for all of them."""
+    """Return the observables in a comma list, or None for all observables."""
     if observables is None:
         return None
     names = [name.strip().replace("-", "_") for name in observables.split(",") if name.strip()]
@@ -282,13 +302,13 @@ def chosen(law: Law, observables: str | None) -> list[str] | None:
 
 
 def select(result: xr.Dataset, names: list[str] | None) -> xr.Dataset:
-    """A result with only these observables."""
+    """Return a result with these observables only."""
     return result if names is None else result[names]
 
 
-def require_axis(asked: Asked) -> None:
-    """A plot needs something to run along: a swept parameter, or a coordinate of the law such as its time."""
+def require_axis(parsed: ParsedLaw) -> None:
+    """Raise `ValueError` unless a plot has a horizontal axis, which is a swept parameter or a coordinate such as time."""
     import numpy as np
 
-    if not asked.over and not any(np.ndim(axis) for axis in asked.law.coordinates().values()):
-        raise ValueError("nothing to plot against: give a parameter several values, such as 0.1:10:50log")
+    if not parsed.over and not any(np.ndim(axis) for axis in parsed.law.coordinates().values()):
+        raise ValueError("the plot has no horizontal axis: give a parameter several values, such as 0.1:10:50log")

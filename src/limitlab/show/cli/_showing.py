@@ -1,4 +1,4 @@
-"""`verify`, `figure`, `report`, `explore`: the claims, the figures, all results on one page, and laws with sliders."""
+"""The commands `verify` (claims), `figure`, `report` (all results on a page) and `explore` (laws with sliders)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rich.text import Text
 from limitlab._core.files import require_writable, write_whole
 from limitlab._core.page import jsonable
 from limitlab._core.tables import number
-from limitlab.show.cli._app import FAILED, app, working
+from limitlab.show.cli._app import FAILED, app, status_line
 from limitlab.show.cli._law import LawsOption, claim_ids, figure_ids, laws_named
 from limitlab.show.cli._output import (
     FIGURE_FORMATS,
@@ -22,11 +22,11 @@ from limitlab.show.cli._output import (
     JsonOption,
     check_paths,
     print_json,
+    print_note,
     print_table,
     read_engine,
     save_drawn,
     save_figure,
-    say,
     stdout,
 )
 
@@ -40,25 +40,25 @@ def verify(
         list[str] | None, typer.Argument(metavar="[ID]...", help="Claims to check (default: all).", autocompletion=claim_ids)
     ] = None,
     full: Annotated[
-        bool, typer.Option("--full", help="The sizes that decide (minutes) instead of small ones (seconds).")
+        bool, typer.Option("--full", help="Run the full checks (minutes) instead of the quick ones (seconds).")
     ] = False,
     engine: EngineOption = None,
     store: Annotated[
         str | None,
         typer.Option(
-            "--store", metavar="FOLDER", help="Keep outcomes and draws there: a second run computes only what changed."
+            "--store", metavar="FOLDER", help="Store results in this folder; a second run computes only what changed."
         ),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="FILE", help="Also write the ledger there, as Markdown (.md) or JSON (.json)."),
+        typer.Option("--out", metavar="FILE", help="Also write the results to this Markdown (.md) or JSON (.json) file."),
     ] = None,
     as_json: JsonOption = False,
     laws: LawsOption = None,
 ) -> None:
-    """Check the claims of the ledger and print what was measured; exit code 1 when one fails.
+    """Check claims of the theory and print the measured numbers.
 
-    With --laws and without ids, only the claims of that file or folder are checked.
+    The exit code is 1 if a claim fails. With --laws and without ids, only the claims of this file or folder are checked.
     """
     from limitlab._core.registry import package_name
     from limitlab.lab.claims import claims_of_package, find_claims
@@ -67,9 +67,9 @@ def verify(
     if out is not None and out.suffix not in (".md", ".json"):
         raise ValueError(f"--out {out} is not allowed: its name must end in .md or .json")
     if laws and not ids:
-        claims = [one for place in laws for one in claims_of_package(package_name(place))]
+        claims = [claim for place in laws for claim in claims_of_package(package_name(place))]
         if not claims:
-            raise ValueError(f"--laws {laws[0]} states no claims: write them in _claims.py, or name the claims to check")
+            raise ValueError(f"--laws {laws[0]} contains no claims: write them in _claims.py, or name the claims to check")
     else:
         claims = find_claims(ids or ())
     start = time.perf_counter()
@@ -96,7 +96,7 @@ COLOURS = {"pass": "green", "consistent": "cyan", "fail": "red", "not implemente
 
 
 def print_records(records: list[Record]) -> None:
-    """The ledger: what is claimed, what was measured, what was asked of it."""
+    """Print the claims with their statement, status, measured numbers and criterion."""
     grid = Table.grid(padding=(0, 2))
     for record in records:
         grid.add_row(
@@ -106,7 +106,7 @@ def print_records(records: list[Record]) -> None:
 
 
 def words_of(record: Record) -> Text:
-    """The statement of a claim, then the numbers, the criterion and the note of its check."""
+    """Return the statement of a claim, with the numbers, the criterion and the note of its check."""
     words = Text(record.claim.statement)
     if record.outcome:
         outcome = record.outcome
@@ -119,7 +119,7 @@ def words_of(record: Record) -> Text:
 
 
 def markdown(records: list[Record], full: bool, seconds: float) -> str:
-    """The ledger as Markdown: what every claim was decided by, and how long it took."""
+    """Return a Markdown table of the claims, with the criteria that decided and the time of each."""
     counts = {status: sum(record.status == status for record in records) for status in COLOURS}
     lines = [
         f"{'Full' if full else 'Quick'} checks, {len(records)} claims in {seconds / 60:.1f} minutes: "
@@ -131,7 +131,11 @@ def markdown(records: list[Record], full: bool, seconds: float) -> str:
     ]
     for record in records:
         outcome = record.outcome
-        deciding = "; ".join(f"{one} ({number(one.value)})" for one in outcome.criteria) if outcome else record.error
+        deciding = (
+            "; ".join(f"{criterion} ({number(criterion.value)})" for criterion in outcome.criteria)
+            if outcome
+            else record.error
+        )
         cell = deciding.replace("|", "\\|").replace("\n", " ")
         lines.append(f"| {record.claim.id} | {record.status} | {cell} | {outcome.seconds if outcome else 0:.0f} |")
     return "\n".join(lines) + "\n"
@@ -140,22 +144,23 @@ def markdown(records: list[Record], full: bool, seconds: float) -> str:
 @app.command(epilog="Example: limitlab figure ridge-double-descent --out double_descent.svg --format svg,png")
 def figure(
     figure_id: Annotated[
-        str | None, typer.Argument(metavar="[ID]", help="Id of a figure, as --list shows them.", autocompletion=figure_ids)
+        str | None, typer.Argument(metavar="[ID]", help="Id of a figure; --list shows all ids.", autocompletion=figure_ids)
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "--plot", metavar="FILE", help="Where to save it: .png (default ID.png), .svg or .pdf."),
+        typer.Option("--out", "--plot", metavar="FILE", help="File of the figure, .png (default ID.png), .svg or .pdf."),
     ] = None,
     formats: Annotated[
-        str | None, typer.Option("--format", metavar="NAMES", help="Comma list of png, svg, pdf: all of them, beside FILE.")
+        str | None,
+        typer.Option("--format", metavar="NAMES", help="Comma list of png, svg and pdf; one file each, next to FILE."),
     ] = None,
-    full: Annotated[bool, typer.Option("--full", help="Larger experiments, smaller error bars.")] = False,
-    data: Annotated[bool, typer.Option("--data/--no-data", help="Save what is drawn beside it, as .csv.")] = True,
+    full: Annotated[bool, typer.Option("--full", help="Run larger experiments, for smaller error bars.")] = False,
+    data: Annotated[bool, typer.Option("--data/--no-data", help="Also save the numbers of the figure, as .csv.")] = True,
     list_all: Annotated[bool, typer.Option("--list", help="List the ids of all figures.")] = False,
     as_json: JsonOption = False,
     laws: LawsOption = None,
 ) -> None:
-    """Draw one of the figures behind the claims, and save the numbers that it shows beside it."""
+    """Draw a figure of the documentation, and save its numbers next to it."""
     from limitlab.lab.figures import describe_figures, find_figure
     from limitlab.lab.figures import figure as draw
 
@@ -164,14 +169,14 @@ def figure(
         print_json(rows) if as_json else print_table(rows, most=1000)
         return
     if figure_id is None:
-        raise ValueError("name a figure: `limitlab figure --list` lists them")
+        raise ValueError("the id of a figure is missing: `limitlab figure --list` lists all ids")
     name = find_figure(figure_id)
     paths = figure_paths(out if out is not None else Path(f"{name.replace(':', '-')}.png"), formats)
     for path in paths:
         check_paths(figure=path)
     table = paths[0].with_suffix(".csv") if data else None
     check_paths(out=table)
-    with working(f"drawing {name}"):
+    with status_line(f"drawing {name}"):
         drawn = draw(name, quick=not full)
         for path in paths:
             save_figure(lambda: drawn, path)
@@ -183,7 +188,7 @@ def figure(
 
 
 def figure_paths(path: Path, formats: str | None) -> list[Path]:
-    """The files of a figure: the one that is named, or one per format beside it.
+    """Return the files of a figure, which are FILE, or one file per format next to it.
 
     >>> [str(path) for path in figure_paths(Path("x.png"), "svg, pdf")]
     ['x.svg', 'x.pdf']
@@ -194,30 +199,26 @@ def figure_paths(path: Path, formats: str | None) -> list[Path]:
     unknown = [suffix for suffix in wanted if suffix not in FIGURE_FORMATS]
     if unknown:
         known = ", ".join(suffix.removeprefix(".") for suffix in FIGURE_FORMATS)
-        raise ValueError(f"--format {formats}: the formats are {known}; give one or several with commas")
+        raise ValueError(f"--format {formats}: the formats are {known}; give one or several, separated by commas")
     stem = path.with_suffix("") if path.suffix.lower() in FIGURE_FORMATS else path
     return [stem.with_name(stem.name + suffix) for suffix in dict.fromkeys(wanted)]
 
 
 @app.command(epilog="Example: limitlab report --quick --out report.html")
 def report(
-    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Where to write the page.")] = Path("report.html"),
-    quick: Annotated[
-        bool, typer.Option("--quick/--full", help="Small experiments (minutes), or the sizes that decide.")
-    ] = True,
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="File of the page.")] = Path("report.html"),
+    quick: Annotated[bool, typer.Option("--quick/--full", help="Small experiments (minutes), or the full checks.")] = True,
     law_names: Annotated[
         str | None,
-        typer.Option(
-            "--laws", metavar="LIST", help="Comma list of laws, and of files or folders with laws (default: all laws)."
-        ),
+        typer.Option("--laws", metavar="LIST", help="Comma list of laws, files and folders with laws (default: all laws)."),
     ] = None,
     workers: Annotated[int | None, typer.Option("--workers", min=1, help="Processes (default: one per core).")] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Compute everything anew, and keep nothing.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Compute everything again, and store nothing.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Write one self-contained HTML page: the ledger, every law with theory against simulation, the figures.
+    """Write a self-contained HTML page with all claims, comparisons of theory and simulation, and figures.
 
-    Finished parts are kept in FILE.cells: a second run computes only what changed.
+    Finished parts are stored in FILE.cells, and a second run computes only what changed.
     """
     from limitlab._core.registry import all_laws
     from limitlab.lab.engines import available_cores
@@ -228,7 +229,7 @@ def report(
     processes = workers if workers is not None else available_cores()
     engine = processes if processes > 1 else None
     store = None if fresh else out.with_name(out.name + ".cells")
-    with working("writing the report", every=3.0) as tell:
+    with status_line("writing the report", every=3.0) as tell:
         summary = write_report(
             out,
             laws=laws,
@@ -240,7 +241,7 @@ def report(
     if as_json:
         print_json({"file": str(out), **summary.counts(), "failed": summary.failed, "undecided": summary.undecided})
     else:
-        say(f"wrote {out}")
+        print_note(f"wrote {out}")
         typer.echo(summary.line())
     if summary.failed:
         raise typer.Exit(FAILED)
@@ -248,19 +249,30 @@ def report(
 
 @app.command(epilog="Example: limitlab explore ridge")
 def explore(
-    law_name: Annotated[str | None, typer.Argument(metavar="LAW", help="The law to begin with.", show_default=False)] = None,
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Where to serve; 0 for any free port.")] = 5006,
-    host: Annotated[str, typer.Option("--host", help="Who may come: 127.0.0.1 is this computer only.")] = "127.0.0.1",
+    law_name: Annotated[
+        str | None, typer.Argument(metavar="LAW", help="The first law on the page.", show_default=False)
+    ] = None,
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port of the server; 0 means any free port.")] = 5006,
+    host: Annotated[
+        str, typer.Option("--host", help="Address of the server; 127.0.0.1 accepts this computer only.")
+    ] = "127.0.0.1",
     show: Annotated[bool, typer.Option("--show/--no-show", help="Open a browser.")] = True,
     seconds: Annotated[float, typer.Option("--seconds", min=1, help="Longest time of one computation.")] = 120,
-    memory: Annotated[int, typer.Option("--memory", min=64, help="Most memory of one computation, in MB.")] = 2048,
+    memory: Annotated[int, typer.Option("--memory", min=64, help="Largest memory of one computation, in MB.")] = 2048,
     upload: Annotated[float, typer.Option("--upload", min=0.001, help="Largest file that can be uploaded, in MB.")] = 5,
-    workers: Annotated[int, typer.Option("--workers", min=0, help="Computations at the same time (0: one per core).")] = 0,
-    visitors: Annotated[int, typer.Option("--visitors", min=1, help="Pages that are open at the same time.")] = 50,
+    workers: Annotated[
+        int, typer.Option("--workers", min=0, help="Number of computations at the same time (0: one per core).")
+    ] = 0,
+    visitors: Annotated[
+        int, typer.Option("--visitors", min=1, help="Largest number of pages that are open at the same time.")
+    ] = 50,
     as_json: JsonOption = False,
     laws: LawsOption = None,
 ) -> None:
-    """Sliders for every law in a browser: theory live, experiments on it, phase diagrams, comparisons, plans, your own data."""
+    """Explore laws in a browser, with sliders for their parameters.
+
+    The page draws predictions at once. It also runs experiments, phase diagrams, comparisons, plans and forecasts of your own data.
+    """
     from limitlab.show.explorer import serve
     from limitlab.show.explorer.jobs import Caps
 
@@ -269,9 +281,9 @@ def explore(
     def ready(address: str) -> None:
         if as_json:
             print_json({"address": address})
-        say(f"the explorer is at {address} (Ctrl-C ends it)")
+        print_note(f"the explorer is at {address} (Ctrl-C ends it)")
         if not address.startswith(("http://127.", "http://localhost")):
-            say("everybody who reaches this computer can use it: it has no password")
+            print_note("the explorer has no password: every computer that can connect to this one can use it")
 
     try:
         serve(port, host, show, caps, law_name, ready)

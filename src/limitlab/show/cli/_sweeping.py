@@ -1,4 +1,4 @@
-"""`sweep`: a grid of predictions or experiments, described by a TOML file. `reproduce`: a saved result, computed again."""
+"""The commands `sweep` (a grid of tasks in a TOML file) and `reproduce` (compute a saved result again)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from limitlab._core.tables import rows_of, table_names
-from limitlab.show.cli._app import FAILED, app, working
+from limitlab.show.cli._app import FAILED, app, status_line
 from limitlab.show.cli._law import LawsOption
 from limitlab.show.cli._output import (
     EngineOption,
@@ -19,11 +19,11 @@ from limitlab.show.cli._output import (
     PlotOption,
     StoreOption,
     check_paths,
-    deliver,
     print_json,
+    print_note,
     print_table,
     read_engine,
-    say,
+    write_outputs,
 )
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ over = { ratio = "0.1:10:30log", ridge = [0.01, 0.1, 1.0] }"""
 
 @app.command(epilog=EXAMPLE.replace("[", r"\["))
 def sweep(
-    file: Annotated[Path, typer.Argument(metavar="FILE.toml", help="What to sweep: law, grid, sizes, seeds, store.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE.toml", help="File with law, grid, sizes, seeds and store.")],
     engine: EngineOption = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
@@ -53,64 +53,67 @@ def sweep(
     plot: PlotOption = None,
     laws: LawsOption = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Time a few cells and say what the sweep would take; run nothing else.")
+        bool, typer.Option("--dry-run", help="Time a few cells and estimate the cost of the sweep, without running it.")
     ] = False,
     workers: Annotated[
-        str, typer.Option("--workers", metavar="K,...", help="With --dry-run: numbers of workers to say the wall time for.")
+        str,
+        typer.Option(
+            "--workers", metavar="K,...", help="With --dry-run, numbers of workers for estimates of the wall time."
+        ),
     ] = "1,2,16,128",
 ) -> None:
-    """Run the sweep of a TOML file. With a store, the same command goes on where it was stopped, even by kill -9."""
+    """Run the sweep of a TOML file. With a store, the same command resumes an interrupted sweep, even after kill -9."""
     from limitlab.lab.sweepfile import load_sweep, run_sweep
 
     check_paths(out, plot)
     spec = load_sweep(file)
     if dry_run:
-        foretell(spec, store if store is not None else spec.store, _numbers(workers), as_json)
+        print_estimate(spec, store if store is not None else spec.store, _numbers(workers), as_json)
         return
     changes: dict[str, Any] = {}
     if engine is not None:
         changes["engine"] = read_engine(engine)
     if store is not None:
         changes["store"] = store
-    with working(f"sweeping {spec.law}", counted=True) as tell:
-        quiet = sys.stderr.isatty()  # there a bar is drawn
+    with status_line(f"sweeping {spec.law}", counted=True) as tell:
+        quiet = sys.stderr.isatty()  # a terminal shows a progress bar
         result = run_sweep(
             spec, **changes, progress=None if quiet else lambda n, of: tell(f"{n} of {of} tasks are finished")
         )
-    kept = changes.get("store", spec.store)
-    if kept is not None:
-        say(f"wrote {kept}")
+    stored = changes.get("store", spec.store)
+    if stored is not None:
+        print_note(f"wrote {stored}")
 
     def show() -> None:
         print_table(rows_of(averaged(result)), title=f"{spec.law}, {size_words(result)}")
 
-    saved = any(place is not None for place in (out, plot, kept))
-    deliver(result, as_json, out, plot, lambda: figure_of(spec, result), None if saved else show)
+    saved = any(place is not None for place in (out, plot, stored))
+    write_outputs(result, as_json, out, plot, lambda: figure_of(spec, result), None if saved else show)
 
 
-def foretell(spec: SweepSpec, store: str | None, workers: list[int], as_json: bool) -> None:
-    """What the sweep would take: cells, core-hours, memory, and the wall time on so many workers."""
+def print_estimate(spec: SweepSpec, store: str | None, workers: list[int], as_json: bool) -> None:
+    """Print the estimated cost of a sweep, with cells, core-hours, memory and wall time for numbers of workers."""
     from dataclasses import asdict
 
     from limitlab.lab.store import Store
     from limitlab.lab.sweepfile import estimate
 
-    found = estimate(spec.make_law(), spec.over, spec.sizes, spec.seeds, store, spec.with_theory)
-    walls = {number: found.wall(number) for number in workers}
+    cost = estimate(spec.make_law(), spec.over, spec.sizes, spec.seeds, store, spec.with_theory)
+    walls = {number: cost.wall(number) for number in workers}
     if as_json:
-        print_json({**asdict(found), "core_hours": found.core_hours, "wall_seconds": {str(k): v for k, v in walls.items()}})
+        print_json({**asdict(cost), "core_hours": cost.core_hours, "wall_seconds": {str(k): v for k, v in walls.items()}})
         return
-    left = found.cells - found.done
-    in_blocks = " (on disk: it is assembled in blocks)" if store is not None and Store(store).in_blocks else ""
+    left = cost.cells - cost.done
+    in_blocks = " (on disk, assembled in blocks)" if store is not None and Store(store).in_blocks else ""
     rows = [
-        {"what": "cells", "how much": f"{found.cells:,} ({found.done:,} in the store, {left:,} to do)"},
-        {"what": "work", "how much": f"{_hours(found.seconds)} of one core, +- {_hours(found.uncertainty)}"},
-        {"what": "memory of a worker", "how much": _bytes(found.worker_memory)},
-        {"what": "memory of the result", "how much": _bytes(found.result_memory) + in_blocks},
-        {"what": "store on disk", "how much": _bytes(found.disk)},
+        {"what": "cells", "how much": f"{cost.cells:,} ({cost.done:,} in the store, {left:,} to do)"},
+        {"what": "work", "how much": f"{_hours(cost.seconds)} of one core, +- {_hours(cost.uncertainty)}"},
+        {"what": "memory of a worker", "how much": _bytes(cost.worker_memory)},
+        {"what": "memory of the result", "how much": _bytes(cost.result_memory) + in_blocks},
+        {"what": "store on disk", "how much": _bytes(cost.disk)},
         *({"what": f"wall time, {number} workers", "how much": _hours(wall)} for number, wall in walls.items()),
     ]
-    print_table(rows, title=f"{spec.law}: estimated from {found.timed} timed cells")
+    print_table(rows, title=f"{spec.law}: estimated from {cost.timed} timed cells")
 
 
 def _numbers(text: str) -> list[int]:
@@ -121,7 +124,7 @@ def _numbers(text: str) -> list[int]:
 
 
 def _hours(seconds: float) -> str:
-    """A length of time in the unit that suits it.
+    """Return a length of time in a suitable unit.
 
     >>> _hours(30.0), _hours(7200.0)
     ('30 s', '2 h')
@@ -132,7 +135,7 @@ def _hours(seconds: float) -> str:
 
 
 def _bytes(number: int) -> str:
-    """A number of bytes in the unit that suits it.
+    """Return a number of bytes in a suitable unit.
 
     >>> _bytes(2_500_000)
     '2.5 MB'
@@ -141,18 +144,18 @@ def _bytes(number: int) -> str:
 
 
 def averaged(result: xr.Dataset) -> xr.Dataset:
-    """Observables of a sweep, averaged over the draws where it has them."""
+    """Return the observables of a sweep, averaged over the draws if there are draws."""
     observables = result[table_names(result)]
     return observables.mean("seed") if "seed" in result.dims else observables
 
 
 def size_words(result: xr.Dataset) -> str:
-    """What the numbers of a sweep are."""
+    """Return a description of the numbers of a sweep."""
     return f"mean of {result.sizes['seed']} draws" if "seed" in result.dims else "the limit"
 
 
 def figure_of(spec: SweepSpec, result: xr.Dataset) -> Figure:
-    """The limit over the grid, and the experiments of the largest size as points where there are any."""
+    """Draw the limit over the grid, and experiments of the largest size as points if there are any."""
     from limitlab.lab import sweep as run
     from limitlab.lab.result_figures import simulation_figure, sweep_figure
 
@@ -165,19 +168,21 @@ def figure_of(spec: SweepSpec, result: xr.Dataset) -> Figure:
 
 @app.command(epilog="Example: limitlab reproduce ridge.nc")
 def reproduce(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A saved result: .nc, .zarr, JSON of a command, or a store.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A saved result (.nc, .zarr, JSON of a command, or a store).")
+    ],
     engine: EngineOption = None,
     as_json: JsonOption = False,
     laws: LawsOption = None,
 ) -> None:
-    """Compute a saved result again and say whether every number is the same; exit code 1 if they differ."""
+    """Compute a saved result again and compare every number. The exit code is 1 if numbers differ."""
     from limitlab.lab import reproduce as run
 
-    with working(f"computing {file} again"):
-        found = run(file, engine=read_engine(engine), progress=False)
+    with status_line(f"computing {file} again"):
+        reproduction = run(file, engine=read_engine(engine), progress=False)
     if as_json:
-        print_json({**asdict(found), "matches": found.matches})
+        print_json({**asdict(reproduction), "matches": reproduction.matches})
     else:
-        typer.echo(str(found))
-    if not found.matches:
+        typer.echo(str(reproduction))
+    if not reproduction.matches:
         raise typer.Exit(FAILED)

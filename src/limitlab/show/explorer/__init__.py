@@ -1,4 +1,7 @@
-"""The explorer: every law with sliders, live, in a browser or a notebook. Needs Panel (`pip install "limitlab[explorer]"`)."""
+"""The explorer, which shows laws with sliders in a browser or a notebook.
+
+It needs Panel (`pip install "limitlab[explorer]"`).
+"""
 
 from __future__ import annotations
 
@@ -17,17 +20,18 @@ MISSING = 'the explorer needs Panel, which is not installed: pip install "limitl
 
 
 def explore(law: Law | type[Law] | str | None = None) -> Viewable:
-    """A law with sliders, in a notebook: a Panel object, which the notebook shows.
+    """Return a Panel object that shows a law with sliders in a notebook.
 
     Parameters
     ----------
     law
-        A law (its parameters are where the sliders start), its class or its name; left out: any, from the list.
+        A law, its class or its name. The sliders start at the parameters of a law. Without a law, the page starts with the default law, and
+        a list offers all laws.
 
     Returns
     -------
     panel.viewable.Viewable
-        Show it as the last line of a cell; `limitlab explore` serves the same page in a browser.
+        The page, to be the last line of a cell. `limitlab explore` serves the same page in a browser.
 
     Examples
     --------
@@ -48,18 +52,18 @@ def serve(
     law: str | None = None,
     ready: Callable[[str], None] = print,
 ) -> None:
-    """Serve the explorer until it is interrupted; `limitlab explore` does.
+    """Serve the explorer until it is interrupted. The command `limitlab explore` calls this function.
 
     Parameters
     ----------
     port, host
-        Where (port 0: any that is free). The default host is this computer only.
+        Port (0 means any free port) and address of the server. The default address accepts connections from this computer only.
     show
         Whether to open a browser.
     caps
-        What one request may take.
+        Limits of one request.
     law
-        The law that is shown first.
+        The first law on the page.
     ready
         Called with the address when the page can be opened.
     """

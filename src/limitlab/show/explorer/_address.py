@@ -1,7 +1,7 @@
-"""The state of a page: what it shows, the address that restores it, and how the declaration of a law sets its controls.
+"""The state of a page, the address that restores it, and the controls of the parameters of a law.
 
-`State` is a pydantic model. `read` makes it from an address, `changed_state` from what a visitor changes on the page; both replace what
-is wrong and say so in one sentence. Nothing in this module draws.
+`State` is a pydantic dataclass. `read` makes it from an address, and `changed_state` from the changes of a visitor. Both replace values
+that are not allowed, and return a sentence about each. No function in this module draws.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ Theme = Literal["light", "dark"]
 Scale = Literal["auto", "linear", "log"]
 
 FIRST = "Ridge"
-"""The law that is shown when none is asked for."""
+"""The default law of the page."""
 PREFIX = "p."
-"""Marks a parameter of the law in an address: `p.ratio=2`."""
+"""Prefix of a parameter of the law in an address, as in `p.ratio=2`."""
 MOST_SEQUENCE = 1000
-"""Entries of a list in an address or a field."""
+"""Largest number of entries of a list in an address or a field."""
 MOST_SIZE, MOST_DRAWS, MOST_GRID = 5000, 500, 80
-"""Caps of an experiment's size, of its draws at every point, and of the points along one side of a phase diagram."""
+"""Largest size of an experiment, number of draws at every point, and number of points along a side of a phase diagram."""
 
 
 # -- controls from the declaration of a law ------------------------------------------------------------------------------------
@@ -47,33 +47,33 @@ Form = Literal["slider", "choice", "switch", "text"]
 Group = Literal["physics", "experiment", "advanced"]
 
 DECADES = 2
-"""A logarithmic slider goes so many powers of ten to either side of the default."""
+"""Powers of ten on each side of the default value of a logarithmic slider."""
 POINTS = 161
-"""Points of a curve that one call of the law serves."""
+"""Number of points of a curve that the law computes in a single call."""
 FEW_POINTS = 33
-"""Points of a curve whose every point is a solve."""
+"""Number of points of a curve if every point needs a separate solution of the equations."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Control:
-    """How one parameter is set.
+    """The control of a parameter.
 
     Attributes
     ----------
     name, label, help
-        The parameter, the few words beside its control, and the sentence behind it.
+        The parameter, its label and its help text.
     form
         "slider" (with a field for numbers outside its range), "choice", "switch" or "text".
     group
         "physics", "experiment", or "advanced" for options of the solver.
     value
-        Where it starts.
+        Initial value.
     low, high, log, whole
-        Of a slider: its ends, whether it is logarithmic, whether it takes whole numbers only.
+        Ends of a slider, whether it is logarithmic, and whether it accepts whole numbers only.
     choices
-        Of a choice.
+        Values of a choice.
     many
-        Of a text: whether it is a list, also where it has one entry.
+        Whether a text is a list, even if it has a single entry.
     """
 
     name: str
@@ -91,11 +91,11 @@ class Control:
 
 
 def controls_of(law: type[Law]) -> dict[str, Control]:
-    """One control per parameter, from the declaration alone.
+    """Return a control for every parameter, from the declaration of the law.
 
     >>> from limitlab.laws import Ridge
-    >>> found = controls_of(Ridge)
-    >>> found["ratio"].form, found["ratio"].log, found["eigenvalues"].form
+    >>> controls = controls_of(Ridge)
+    >>> controls["ratio"].form, controls["ratio"].log, controls["eigenvalues"].form
     ('slider', True, 'text')
     """
     return {name: _control(law, name, meta) for name, meta in law.parameters().items()}
@@ -119,14 +119,17 @@ def _control(law: type[Law], name: str, meta: Parameter) -> Control:
 
 
 def start_value(meta: Parameter) -> Any:
-    """Where a control starts: the default; of a coordinate such as `times` its last value, because a slider holds one."""
+    """Return the initial value of a control, which is the default.
+
+    For a coordinate such as `times` it is the last value, because a slider has a single value.
+    """
     if meta.kind == "coordinate" and isinstance(meta.default, (tuple, list)) and meta.default:
         return meta.default[-1]
     return meta.default
 
 
 def slider_range(meta: Parameter, value: float, whole: bool = False) -> tuple[float, float, bool]:
-    """Ends of a slider around a value, within what is declared, and whether it is logarithmic.
+    """Return the ends of a slider around a value, within the declared range, and whether it is logarithmic.
 
     >>> slider_range(Parameter("ratio", "features per sample", 1.0, above=0, scale="log"), 1.0)
     (0.01, 100.0, True)
@@ -141,14 +144,14 @@ def slider_range(meta: Parameter, value: float, whole: bool = False) -> tuple[fl
     log = log and not (len(own) > 1 and min(own) <= 0)
     if len(own) > 1 and (
         floor is None or ceiling is None or ceiling > 10 * max(own)
-    ):  # the law says which stretch of a coordinate to look at
+    ):  # the default values of a coordinate define its range
         low, high = min(own) if log or floor is None else floor, max(own)
     elif log:
         centre = 10.0 ** round(math.log10(finite))
         low, high = centre / 10**DECADES, centre * 10**DECADES
         low, high = max(low, floor if floor else low), min(high, ceiling if ceiling else high)
     else:
-        reach = 4 * abs(finite) or 2.0  # a bound that is much further away is no end of a slider
+        reach = 4 * abs(finite) or 2.0  # a bound that is much further away is not used as an end of the slider
         low = floor if floor is not None and abs(floor) <= 10 * reach else -reach
         high = ceiling if ceiling is not None and abs(ceiling) <= 10 * reach else max(reach, low + reach)
     if whole:
@@ -158,7 +161,7 @@ def slider_range(meta: Parameter, value: float, whole: bool = False) -> tuple[fl
 
 
 def _inside(meta: Parameter, low: float, high: float, log: bool, whole: bool) -> tuple[float, float]:
-    """Open ends are left out, by one step of the slider or a hundredth of it."""
+    """Return the ends of a slider without open bounds, which are replaced by values next to them."""
     step = 1.0 if whole else (high - low) / 100
     if meta.above is not None and low <= meta.above:
         low = low * 1.01 if log and not whole and low > 0 else meta.above + step
@@ -168,7 +171,10 @@ def _inside(meta: Parameter, low: float, high: float, log: bool, whole: bool) ->
 
 
 def axes_of(law: type[Law]) -> list[str]:
-    """Parameters that a curve can run along, the most natural first: the law's time, what one call serves, what spans decades."""
+    """Return the parameters that can be the axis of a curve, in order of preference.
+
+    Coordinates such as time come first, then array parameters of the law, then parameters with a logarithmic range.
+    """
     metas, controls = law.parameters(), controls_of(law)
     numbers = [name for name, control in controls.items() if control.form == "slider" and control.group == "physics"]
     served = law.array_parameters()
@@ -176,7 +182,7 @@ def axes_of(law: type[Law]) -> list[str]:
 
 
 def curves_of(law: Law) -> list[str]:
-    """Observables that can be drawn as a curve: numbers without axes of their own, or with the law's coordinate among them."""
+    """Return the observables that can be drawn as a curve, which are numbers or functions of the coordinate of the law."""
     metas, lines = type(law).outputs(), set(law.coordinates())
     names = [
         name
@@ -187,18 +193,18 @@ def curves_of(law: Law) -> list[str]:
 
 
 def live(law: type[Law], along: str) -> bool:
-    """Whether one call of the law gives a whole curve along this parameter."""
+    """Return whether a single call of the law computes a whole curve along this parameter."""
     return along in law.array_parameters() or law.parameters()[along].kind == "coordinate"
 
 
 def dimension(law: type[Law], along: str) -> str:
-    """The dimension of a result that a swept parameter becomes: `times` are values of `time`."""
+    """Return the dimension of a result for a swept parameter. For example, the dimension of `times` is `time`."""
     meta = law.parameters()[along]
     return meta.dimension if meta.kind == "coordinate" else along
 
 
 def spaced(law: type[Law], along: str, low: float, high: float, log: bool, points: int | None = None) -> list[float]:
-    """The values of a curve along a parameter: evenly or geometrically spaced, whole where the parameter is.
+    """Return the values of a parameter along a curve, with even or geometric spacing, and whole if the parameter is.
 
     >>> from limitlab.laws import NearestNeighbours
     >>> spaced(NearestNeighbours, "neighbours", 1, 4, False)
@@ -225,7 +231,7 @@ def _is_number(value: Any) -> bool:
 
 
 def explorable() -> dict[str, type[Law]]:
-    """The laws that have a number to draw along and something to draw.
+    """Return the laws with a parameter for the axis of a curve and an observable for the curve.
 
     >>> "Ridge" in explorable()
     True
@@ -234,28 +240,30 @@ def explorable() -> dict[str, type[Law]]:
 
 
 def matching(laws: Mapping[str, type[Law]], words: str) -> dict[str, list[str]]:
-    """The laws about which every word is said somewhere (in name, question, subject, regime, parameters or observables), by subject.
+    """Return the laws whose description contains every word, by subject.
+
+    The description consists of name, question, subject, regime, parameters and observables.
 
     >>> from limitlab.laws import OnlinePCA, Ridge
     >>> matching({"Ridge": Ridge, "OnlinePCA": OnlinePCA}, "ridge penal")
     {'Regression': ['Ridge']}
     """
     wanted = words.lower().split()
-    found: dict[str, list[str]] = {}
+    by_subject: dict[str, list[str]] = {}
     for name, law in laws.items():
         if all(word in _said(law) for word in wanted):
-            found.setdefault(subject_of(law), []).append(name)
-    return dict(sorted(found.items()))
+            by_subject.setdefault(subject_of(law), []).append(name)
+    return dict(sorted(by_subject.items()))
 
 
-def listed(found: Mapping[str, list[str]]) -> tuple[dict[str, str], list[str]]:
-    """Entries of a list with a heading per subject, and the headings, which cannot be chosen.
+def listed(by_subject: Mapping[str, list[str]]) -> tuple[dict[str, str], list[str]]:
+    """Return the entries of a list with a heading per subject, and the headings, which cannot be selected.
 
     >>> listed({"Regression": ["Ridge"]})
     ({'REGRESSION': '# Regression', 'Ridge': 'Ridge'}, ['# Regression'])
     """
     entries: dict[str, str] = {}
-    for subject, names in found.items():
+    for subject, names in by_subject.items():
         entries |= {subject.upper(): f"# {subject}", **{name: name for name in names}}
     return entries, [value for value in entries.values() if value.startswith("# ")]
 
@@ -271,7 +279,7 @@ def _said(law: type[Law]) -> str:
 
 @dataclass(frozen=True)
 class Axis:
-    """A parameter and the interval that is shown."""
+    """A parameter and its interval on an axis."""
 
     name: str
     low: FiniteFloat
@@ -279,7 +287,7 @@ class Axis:
     log: bool = False
 
     def text(self) -> str:
-        """The axis as an address contains it.
+        """Return the axis in the form of an address.
 
         >>> Axis("ratio", 0.1, 10, True).text()
         'ratio:0.1:10:log'
@@ -288,7 +296,7 @@ class Axis:
 
 
 def _digits(number: float) -> str:
-    """A number that reads back as it was, without an idle fraction."""
+    """Return a number as the shortest text that gives the same number."""
     return f"{number:g}" if float(f"{number:g}") == number else repr(number)
 
 
@@ -299,21 +307,21 @@ class State:
     Attributes
     ----------
     law, parameters
-        Name of the law and the parameters that differ from its defaults, as JSON holds them.
+        Name of the law and the parameters that differ from its defaults, as JSON values.
     x, y
-        The parameter along which a curve runs, and the second one of a phase diagram.
+        The parameter on the horizontal axis, and the parameter on the vertical axis of a phase diagram.
     mode
         "curve", "phase", "compare", "plan" or "forecast".
     observables
-        What is drawn. A phase diagram and a plan show the first.
+        Observables on the page. A phase diagram and a plan show the first.
     scale
-        Of the vertical axis; "auto" is logarithmic where the values span decades.
+        Scale of the vertical axis. "auto" is logarithmic if the values span decades.
     size, draws
-        Of an experiment.
+        Size and number of draws of an experiment.
     target
-        Of a plan: the value wanted of the first observable; the parameter solved for is `x`.
+        Target value of the first observable in a plan. The plan solves for `x`.
     grid
-        Points along each side of a phase diagram.
+        Number of points along each side of a phase diagram.
     theme
         "light" or "dark".
     """
@@ -334,13 +342,13 @@ class State:
     @field_validator("x", "y", mode="before")
     @classmethod
     def _read_axis(cls, value: Any, info: ValidationInfo) -> Any:
-        """An axis from its text; one that the law cannot be drawn along is refused."""
+        """Return an axis from its text. Raise `ValueError` if the parameter cannot be an axis."""
         law = _law_in(info)
         if law is None or value is None:
             return value
         name, *ends = value.split(":") if isinstance(value, str) else (value.name, value.low, value.high, value.log)
         if name not in axes_of(type(law)):
-            raise ValueError(f"{type(law).__name__} cannot be drawn along {name[:40]!r}")
+            raise ValueError(f"{type(law).__name__} has no parameter {name[:40]!r} for an axis")
         if not ends:
             return axis(law, name)
         if len(ends) not in (2, 3):
@@ -352,7 +360,7 @@ class State:
     @field_validator("observables", mode="before")
     @classmethod
     def _read_observables(cls, value: Any, info: ValidationInfo) -> Any:
-        """Names of curves from their text; the names in a state are cut to those that the law has at its parameters."""
+        """Return names of curves from their text. Names in a state that the law does not have are removed."""
         law = _law_in(info)
         if law is None:
             return value
@@ -366,7 +374,7 @@ class State:
         return names
 
     def address(self) -> str:
-        """The part of an address after the question mark."""
+        """Return the part of an address after the question mark."""
         pairs: dict[str, Any] = {"law": self.law, "mode": self.mode, "x": self.x.text()}
         if self.y is not None:
             pairs["y"] = self.y.text()
@@ -384,45 +392,45 @@ class State:
 
 
 def start(law: Law | type[Law]) -> State:
-    """How a law is shown first: its own parameters, along the parameter that says most.
+    """Return the initial state for a law, with its parameters and the preferred axis.
 
     >>> from limitlab.laws import Ridge
     >>> start(Ridge(ridge=0.5)).address()
     'law=Ridge&mode=curve&x=ratio:0.01:100:log&y=ridge:0.001:10:log&show=test_error&size=100&draws=20&p.ridge=0.5'
     """
-    given = law if isinstance(law, Law) else law()
-    kind = type(given)
-    names, curves = axes_of(kind), curves_of(given)
+    instance = law if isinstance(law, Law) else law()
+    kind = type(instance)
+    names, curves = axes_of(kind), curves_of(instance)
     if not names or not curves:
         raise ValueError(f"{kind.__name__} cannot be explored: it has no number to draw along, or nothing to draw")
-    parameters = {} if isinstance(law, type) else changed(given)
-    x, *others = [axis(given, name) for name in names]
+    parameters = {} if isinstance(law, type) else changed(instance)
+    x, *others = [axis(instance, name) for name in names]
     return State(
         law_id(kind),
         parameters,
         x=x,
         y=others[0] if others else None,
         observables=tuple(curves[:1]),
-        size=min(sorted(given.simulation.sizes)[len(given.simulation.sizes) // 2], MOST_SIZE),
-        draws=min(given.simulation.draws, 20),
+        size=min(sorted(instance.simulation.sizes)[len(instance.simulation.sizes) // 2], MOST_SIZE),
+        draws=min(instance.simulation.draws, 20),
     )
 
 
 def changed(law: Law) -> dict[str, Any]:
-    """The parameters of a law that differ from where its controls start, as JSON holds them."""
+    """Return the parameters of a law that differ from the initial values of its controls, as JSON values."""
     now, controls = plain_parameters(law), controls_of(type(law))
     first = plain_parameters(at_start(type(law)))
     different = {name: value for name, value in now.items() if value != first[name]}
     if type(law)(**now) != law:
         raise ValueError(f"{law!r} cannot be explored: a parameter is not a number, a text or a list of these")
     for name, value in list(different.items()):
-        if controls[name].form == "slider" and isinstance(value, list):  # a slider holds one number
+        if controls[name].form == "slider" and isinstance(value, list):  # a slider has a single number
             different[name] = value[-1]
     return different
 
 
 def at_start(kind: type[Law]) -> Law:
-    """The law with every control where it starts."""
+    """Return the law with the initial value of every control."""
     try:
         return kind(**{name: plain(control.value) for name, control in controls_of(kind).items()})
     except ValidationError:
@@ -430,7 +438,7 @@ def at_start(kind: type[Law]) -> Law:
 
 
 def axis(law: Law, name: str) -> Axis:
-    """The interval of a parameter that its slider covers, drawn in where another parameter forbids an end."""
+    """Return the interval of the slider of a parameter, shortened if another parameter forbids an end."""
     control, here = controls_of(type(law))[name], plain(getattr(law, name))
     if not isinstance(here, (int, float)) or not control.low < here < control.high:
         return Axis(name, control.low, control.high, control.log)
@@ -439,7 +447,7 @@ def axis(law: Law, name: str) -> Axis:
 
 
 def _reachable(law: Law, control: Control, here: float, end: float) -> float:
-    """The furthest point towards an end that the law accepts."""
+    """Return the point closest to an end that the law accepts."""
     for share in (1.0, 0.9, 0.75, 0.5, 0.25, 0.1):
         value = here * (end / here) ** share if control.log else here + (end - here) * share
         value = float(round(value)) if control.whole else value
@@ -452,7 +460,7 @@ def _reachable(law: Law, control: Control, here: float, end: float) -> float:
 
 
 def law_of(state: State, laws: Mapping[str, type[Law]]) -> Law:
-    """The law at the parameters of a state."""
+    """Return the law at the parameters of a state."""
     return at_start(laws[state.law]).replace(**state.parameters)
 
 
@@ -460,7 +468,7 @@ def law_of(state: State, laws: Mapping[str, type[Law]]) -> Law:
 
 
 def read(address: str, laws: Mapping[str, type[Law]], first: str = FIRST) -> tuple[State, list[str]]:
-    """The state of an address, and a sentence for everything in it that is wrong and replaced by its default.
+    """Return the state of an address, and a sentence for every value that is not allowed and replaced by its default.
 
     >>> from limitlab.laws import Ridge
     >>> state, remarks = read("?law=Ridge&x=ridge:0.01:1:log&p.noise=-1", {"Ridge": Ridge})
@@ -471,10 +479,10 @@ def read(address: str, laws: Mapping[str, type[Law]], first: str = FIRST) -> tup
     remarks: list[str] = []
     name = texts.pop("law", first)
     if name not in laws:
-        remarks.append(f"there is no law {name[:40]!r}: this is {first}")
+        remarks.append(f"there is no law {name[:40]!r}; the page shows {first} instead")
         name = first
-    asked = {key.removeprefix(PREFIX): text for key, text in texts.items() if key.startswith(PREFIX)}
-    parameters, refused = _read_parameters(laws[name], asked)
+    parameter_texts = {key.removeprefix(PREFIX): text for key, text in texts.items() if key.startswith(PREFIX)}
+    parameters, refused = _read_parameters(laws[name], parameter_texts)
     fields = {key: text for key, text in texts.items() if text and key in ADDRESS}
     state, wrong = changed_state(replace(start(laws[name]), parameters=parameters), laws, fields)
     if state.y is not None and state.y.name == state.x.name:
@@ -485,7 +493,7 @@ def read(address: str, laws: Mapping[str, type[Law]], first: str = FIRST) -> tup
 
 
 def changed_state(state: State, laws: Mapping[str, type[Law]], changes: Mapping[str, Any]) -> tuple[State, list[str]]:
-    """A state with changes, and a sentence for every change that is wrong and left out.
+    """Return a state with changes, and a sentence for every change that is not allowed and left out.
 
     Parameters
     ----------
@@ -494,7 +502,7 @@ def changed_state(state: State, laws: Mapping[str, type[Law]], changes: Mapping[
     laws
         The laws that can be shown, by name.
     changes
-        New values of fields, as the model or an address has them ("show" is the address's word for observables).
+        New values of fields, by the names of the fields or of an address (where observables are called "show").
 
     Examples
     --------
@@ -504,7 +512,7 @@ def changed_state(state: State, laws: Mapping[str, type[Law]], changes: Mapping[
     (40, 1.0, ['grid = 10000000 is not allowed: input should be less than or equal to 80'])
     """
     fields = {name: value for name, value in changes.items() if state.y is not None or name != "y"}
-    before = {one.name: getattr(state, one.name) for one in dataclasses.fields(state)}
+    before = {field.name: getattr(state, field.name) for field in dataclasses.fields(state)}
 
     def make(accepted: Mapping[str, Any]) -> State:
         named = {ADDRESS.get(name, name): value for name, value in accepted.items()}
@@ -517,16 +525,16 @@ def changed_state(state: State, laws: Mapping[str, type[Law]], changes: Mapping[
 ADDRESS = {name: name for name in ("mode", "x", "y", "size", "draws", "scale", "target", "grid", "theme")} | {
     "show": "observables"
 }
-"""Words of an address and the fields of `State` that they set."""
+"""Keys of an address and the fields of `State` that they set."""
 
 _STATES = TypeAdapter(State)
 
 
 def _law_in(info: ValidationInfo) -> Law | None:
-    """The law of a state that is being checked; None where the state is made by limitlab, which needs no check."""
+    """Return the law of a state during validation. None if limitlab made the state, which then needs no validation."""
     if info.context is None:
         return None
-    if "law" not in info.context:  # made once for all fields
+    if "law" not in info.context:  # make the law once for all fields
         kind = info.context["laws"][info.data["law"]]
         info.context["law"] = at_start(kind).replace(**info.data["parameters"])
     law: Law = info.context["law"]
@@ -534,7 +542,7 @@ def _law_in(info: ValidationInfo) -> Law | None:
 
 
 def _read_parameters(kind: type[Law], texts: Mapping[str, str]) -> tuple[dict[str, Any], list[str]]:
-    """The parameters of an address that the law accepts and that differ from its own, and a sentence for every other one."""
+    """Return the accepted parameters of an address that differ from the defaults, and a sentence for every rejected one."""
     first, remarks, asked = at_start(kind), [], {}
     for name, text in texts.items():
         if name not in kind.model_fields:
@@ -549,7 +557,7 @@ def _read_parameters(kind: type[Law], texts: Mapping[str, str]) -> tuple[dict[st
 
 
 def _without_what_is_wrong(make: Callable[[Mapping[str, Any]], Made], fields: Mapping[str, Any]) -> tuple[Made, list[str]]:
-    """What `make` makes of the fields that it accepts, and a sentence for every other one."""
+    """Return the result of `make` for the fields that it accepts, and a sentence for every rejected field."""
     accepted: dict[str, Any] = dict(fields)
     remarks: list[str] = []
     wrong: dict[str, str]
@@ -563,12 +571,12 @@ def _without_what_is_wrong(make: Callable[[Mapping[str, Any]], Made], fields: Ma
                 key = next((key for key in accepted if ADDRESS.get(key, key) == field_name), None)
                 if key is not None:
                     wrong.setdefault(key, entry["msg"])
-        except (ArithmeticError, TypeError):  # of a number that no validator expects
+        except (ArithmeticError, TypeError):  # a number that no validator expects can raise these errors
             wrong = {}
         if not wrong:
             break
         remarks += [_remark(key, accepted.pop(key), words) for key, words in wrong.items()]
-    together: dict[str, Any] = {}  # of an error that names no field: the fields are accepted one after the other
+    together: dict[str, Any] = {}  # if the error names no field, the fields are tried one after the other
     for key, value in accepted.items():
         try:
             make({**together, key: value})
@@ -582,7 +590,7 @@ def _without_what_is_wrong(make: Callable[[Mapping[str, Any]], Made], fields: Ma
 
 
 def _remark(key: str, value: Any, words: str) -> str:
-    """The sentence of an error; a sentence of pydantic's own gets the name and the value in front."""
+    """Return the sentence of an error. Sentences of pydantic get the name and the value in front."""
     words = words.removeprefix("Value error, ")
     if words.startswith(("Input ", "Unable ")):
         words = f"{key} = {str(value)[:40]} is not allowed: {words[:1].lower()}{words[1:]}"
@@ -590,7 +598,7 @@ def _remark(key: str, value: Any, words: str) -> str:
 
 
 def checked_axis(law: Law, name: str, low: Any, high: Any, log: Any = "") -> Axis:
-    """An interval of a parameter; one that the parameter does not allow is refused.
+    """Return an interval of a parameter. Raise `ValueError` if the parameter does not allow it.
 
     >>> from limitlab.laws import Ridge
     >>> checked_axis(Ridge(), "ratio", 0, 2)
@@ -612,7 +620,7 @@ def checked_axis(law: Law, name: str, low: Any, high: Any, log: Any = "") -> Axi
 
 
 def values_of(law: Law, along: Axis, points: int | None = None) -> list[float]:
-    """The values of a parameter along an axis."""
+    """Return the values of a parameter along an axis."""
     return spaced(type(law), along.name, along.low, along.high, along.log, points)
 
 
@@ -620,7 +628,7 @@ def values_of(law: Law, along: Axis, points: int | None = None) -> list[float]:
 
 
 def from_text(text: str) -> Any:
-    """What a field or an address holds: JSON, a list with commas, or a word.
+    """Return the value in a field or an address, which is JSON, a list with commas, or a word.
 
     >>> from_text("2.5"), from_text("1, 4"), from_text("relu"), from_text("inf"), from_text("")
     (2.5, [1, 4], 'relu', 'inf', None)
@@ -637,7 +645,7 @@ def from_text(text: str) -> Any:
 
 
 def to_text(value: Any) -> str:
-    """What a field shows of a parameter.
+    """Return the text of a parameter in a field.
 
     >>> to_text(0.5), to_text((1.0, 4.0)), to_text("Infinity"), to_text(None)
     ('0.5', '1.0, 4.0', 'inf', '')
@@ -653,11 +661,11 @@ def to_text(value: Any) -> str:
 
 
 def short(name: str, value: Any) -> Any:
-    """The value, if it is not longer than the explorer takes."""
+    """Return the value, or raise `ValueError` if it is too long for the explorer."""
     if isinstance(value, (list, dict)) and len(json.dumps(value)) > 16 * MOST_SEQUENCE:
         raise ValueError(_too_long(name))
     return value
 
 
 def _too_long(name: str) -> str:
-    return f"{name}: the list is too long for the explorer, which takes {MOST_SEQUENCE} entries"
+    return f"{name}: the list is too long for the explorer; give at most {MOST_SEQUENCE} entries"

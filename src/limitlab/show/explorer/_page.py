@@ -1,4 +1,4 @@
-"""The page of one visitor: the list of laws, the widgets of the parameters, the present view, the equations of the law.
+"""The page of a visitor, with the list of laws, widgets for parameters, the current view and the equations of the law.
 
 Every change of the page goes through one `State`.
 """
@@ -56,12 +56,12 @@ CHIPS = {
     False: ".choices__list--multiple .choices__item { color: #004a77 !important; }",
     True: ".choices__list--multiple .choices__item { color: #cfe9ff !important; }",
 }
-"""The chosen observables, readable on either page."""
+"""Styles of the selected observables on a light and on a dark page."""
 STEPS = 200
-"""Positions of a slider that takes any number."""
+"""Number of positions of a slider for real numbers."""
 GROUPS: tuple[tuple[Group, str], ...] = (("physics", ""), ("experiment", "Experiment"), ("advanced", "Advanced: the solver"))
 MOST = 12
-"""Equations of a page that are shown; the page has the rest."""
+"""Largest number of equations in the explorer. The theory page contains all."""
 
 _DISPLAY = re.compile(r"\$\$(.+?)\$\$", re.DOTALL)
 _TAG = re.compile(r"\\tag\{([^}]*)\}")
@@ -70,20 +70,20 @@ _PART = re.compile(r"^(Setting|Limit|Status)\.\s+(.*?)(?=^[A-Z][a-z]+\.\s|\Z)", 
 
 
 class Page:
-    """Widgets and what they do. `view` is what to show.
+    """The widgets of a page and their actions. `view` is the Panel object to show.
 
     Parameters
     ----------
     laws
-        The laws that can be chosen, by name.
+        The laws in the list, by name.
     pool
-        Where to compute.
+        The workers for computations.
     first
-        What to show first.
+        The initial state.
     remarks
-        What to say first.
+        Sentences to show at the start.
     tell_address
-        Called with the address of every new state.
+        Function that is called with the address of every new state.
     """
 
     def __init__(
@@ -97,13 +97,13 @@ class Page:
         self.laws, self.pool, self.state = laws, pool, first
         self._tell_address = tell_address or (lambda address: None)
         self._quiet = False
-        self._knobs: dict[str, Knob] = {}
+        self._knobs: dict[str, ParameterWidget] = {}
         self.runner = Runner(pool, self._on_running, pn.state.curdoc)
         self.views: dict[str, View] = {mode: kind(self) for mode, kind in VIEWS.items()}
         self._make_widgets()
         self.view = self._laid_out()
         self.show(first)
-        if remarks:  # what was wrong with the address stays until the visitor does something
+        if remarks:  # show errors of the address until the first change by the visitor
             words = html.escape("; ".join(remarks))
             self.alert.param.update(object=f'<div role="alert" class="refused">{words}</div>', visible=True)
 
@@ -111,7 +111,7 @@ class Page:
 
     @property
     def law(self) -> Law:
-        """The law at the parameters that are shown."""
+        """The law at the parameters of the page."""
         return law_of(self.state, self.laws)
 
     @property
@@ -120,7 +120,7 @@ class Page:
         return self.state.theme == "dark"
 
     def show(self, new: State) -> None:
-        """Show a state: every widget, then its picture."""
+        """Show a state in every widget and then in the picture."""
         new_law = new.law != self.state.law or not self._knobs
         self.state = new
         if new_law:
@@ -130,7 +130,7 @@ class Page:
         self.current.shown()
 
     def _show_state(self) -> None:
-        """Give every widget the value that the state has."""
+        """Set every widget to its value in the state."""
         law = self.law
 
         def set_values() -> None:
@@ -142,7 +142,7 @@ class Page:
         self._quietly(set_values)
 
     def _quietly(self, change: Callable[[], None]) -> None:
-        """Change widgets without reacting to it as to a change by the visitor."""
+        """Change widgets without calling the actions for changes by the visitor."""
         before, self._quiet = self._quiet, True
         try:
             change()
@@ -151,11 +151,11 @@ class Page:
 
     @property
     def current(self) -> View:
-        """The view of the present mode."""
+        """The view of the current mode."""
         return self.views[self.state.mode]
 
     def _changed(self, **changes: Any) -> None:
-        """Show what a visitor changed. A change that is not allowed is taken back, with a sentence."""
+        """Show the changes of a visitor. A change that is not allowed is undone, with a sentence."""
         if self._quiet:
             return
         self.state, remarks = changed_state(self.state, self.laws, changes)
@@ -173,7 +173,7 @@ class Page:
         self.theme_link.object = f'<a href="?{html.escape(replace(self.state, theme=other).address())}">{other}</a>'
 
     def _turned(self) -> None:
-        """Show the law at the parameters that the knobs have."""
+        """Show the law at the parameters in the widgets."""
         try:
             law = self.laws[self.state.law](**{name: address.short(name, knob.value) for name, knob in self._knobs.items()})
         except (ValidationError, ValueError) as error:
@@ -222,7 +222,7 @@ class Page:
         self.size = pn.widgets.IntInput(name="size", start=2, end=MOST_SIZE, **narrow)
         self.draws = pn.widgets.IntInput(name="draws", start=1, end=MOST_DRAWS, **narrow)
         self.grid = pn.widgets.IntInput(name="points", start=2, end=MOST_GRID, **narrow)
-        self.target = pn.widgets.FloatInput(name="value wanted", width=110, margin=(2, 8))
+        self.target = pn.widgets.FloatInput(name="target value", width=110, margin=(2, 8))
         for key, widget in (("size", self.size), ("draws", self.draws), ("grid", self.grid), ("target", self.target)):
             widget.param.watch(lambda event, key=key: self._changed(**{key: event.new}), "value")
         self.run = pn.widgets.Button(name="Run", button_type="primary", margin=(20, 8, 4, 8))
@@ -310,7 +310,7 @@ class Page:
         self.target.value = self.state.target
 
     def put(self, board: list[Any]) -> None:
-        """Lay out the present view."""
+        """Lay out the current view."""
         if self.board.objects == board:
             return
         self.bar[:] = [self._bars[self.state.mode]]
@@ -319,7 +319,7 @@ class Page:
         self.board[:] = board
 
     def say(self, words: str, kind: str = "") -> None:
-        """A sentence below the buttons; `kind` is "refused" where something could not be done."""
+        """Show a sentence below the buttons. `kind` is "refused" for an error."""
         self.status.object = f'<div role="status" aria-live="polite" class="{kind}">{html.escape(words) or "&nbsp;"}</div>'
 
     def _on_running(self, running: bool, done: int = 0, total: int = 0) -> None:
@@ -334,9 +334,9 @@ class Page:
         self._quietly(lambda: self._list_laws(words))
 
     def _list_laws(self, words: str) -> None:
-        found = matching(self.laws, words)
-        here = next((subject for subject, names in found.items() if self.state.law in names), "")
-        entries, headings = listed({here: found[here], **found} if here else found)  # the present law is in sight
+        matches = matching(self.laws, words)
+        here = next((subject for subject, names in matches.items() if self.state.law in names), "")
+        entries, headings = listed({here: matches[here], **matches} if here else matches)  # the present law is visible
         chosen = self.state.law if self.state.law in entries.values() else None
         self.chooser.param.update(disabled_options=[], value=None, options=entries)
         self.chooser.param.update(disabled_options=headings, value=chosen)
@@ -354,7 +354,7 @@ class Page:
         changes: dict[str, Any] = {key: name}
         other = "y" if key == "x" else "x"
         other_axis: Axis | None = getattr(self.state, other)
-        if other_axis is not None and other_axis.name == name:  # they change places
+        if other_axis is not None and other_axis.name == name:  # swap the two axes
             changes[other] = getattr(self.state, key)
         new, remarks = changed_state(self.state, self.laws, changes)
         self.show(new)
@@ -379,15 +379,15 @@ class Page:
 # -- the widgets of a parameter -----------------------------------------------------------------------------------------------
 
 
-class Knob:
-    """The widgets of one parameter and the value that they show.
+class ParameterWidget:
+    """The widgets of a parameter and their value.
 
     Attributes
     ----------
     control
-        What was declared.
+        The control of the parameter.
     view
-        What to lay out.
+        The widgets to lay out.
     """
 
     def __init__(self, control: Control, changed: Callable[[], None]):
@@ -406,7 +406,7 @@ class Knob:
 
     @property
     def value(self) -> Any:
-        """What is set, as the law takes it."""
+        """The value in the widgets, in the form that the law accepts."""
         shown = self._field.value
         if self.control.many and shown.strip():
             return from_text(f"[{shown}]")
@@ -442,7 +442,7 @@ class Knob:
         return pn.widgets.FloatSlider(**options)
 
     def _place(self, value: Any) -> float:
-        """Where a value lies on the slider."""
+        """Return the position of a value on the slider."""
         number = float(value)
         if not self.control.log:
             return number
@@ -485,13 +485,13 @@ class Knob:
             self._slider.value = min(max(place, self._slider.start), self._slider.end)
 
 
-def knobs_of(law: type[Law], changed: Callable[[], None]) -> dict[str, Knob]:
-    """A knob per parameter of a law; `changed` is called when a visitor changes one."""
-    return {name: Knob(control, changed) for name, control in controls_of(law).items()}
+def knobs_of(law: type[Law], changed: Callable[[], None]) -> dict[str, ParameterWidget]:
+    """Return the widgets of every parameter of a law. `changed` is called when a visitor changes a value."""
+    return {name: ParameterWidget(control, changed) for name, control in controls_of(law).items()}
 
 
-def laid_out(knobs: dict[str, Knob]) -> list[Any]:
-    """The knobs in their groups; all but those of the physics are folded away."""
+def laid_out(knobs: dict[str, ParameterWidget]) -> list[Any]:
+    """Return the widgets in their groups. Groups other than "physics" are folded."""
     parts: list[Any] = []
     for group, title in GROUPS:
         views = [knob.view for knob in knobs.values() if knob.control.group == group]
@@ -510,23 +510,23 @@ def laid_out(knobs: dict[str, Knob]) -> list[Any]:
 
 
 def equations(law: type[Law]) -> list[tuple[str, str]]:
-    """Numbers and LaTeX of the numbered equations of a law's page; none where the page is not at hand.
+    """Return numbers and LaTeX of the numbered equations of a theory page. The list is empty if the page is not installed.
 
     >>> from limitlab.laws import Ridge
     >>> numbers = [number for number, _ in equations(Ridge)]
     >>> numbers[:3]
     ['1', '2', '3']
     """
-    found = []
+    numbered = []
     for block in _DISPLAY.findall(page(law)):
         tag = _TAG.search(block)
         if tag is not None:
-            found.append((tag[1], " ".join(_TAG.sub("", block).split())))
-    return found
+            numbered.append((tag[1], " ".join(_TAG.sub("", block).split())))
+    return numbered
 
 
 def page(law: type[Law]) -> str:
-    """The text of a law's page in docs/theory: shipped with the package, or beside the source."""
+    """Return the text of the theory page of a law, from the package or from a checkout."""
     package = package_of(law)
     own = package.file("theory", f"{law.page}.md") if package is not None and law.page else None
     if own is not None:
@@ -544,7 +544,7 @@ def _read(name: str) -> str:
 
 
 def setting(law: type[Law]) -> dict[str, str]:
-    """Setting, limit and status of a law in its own words.
+    """Return setting, limit and status of a law from its docstring.
 
     >>> from limitlab.laws import Ridge
     >>> setting(Ridge)["Limit"]
@@ -554,22 +554,22 @@ def setting(law: type[Law]) -> dict[str, str]:
 
 
 def equations_html(law: type[Law]) -> str:
-    """Setting and equations as HTML, with the equations in dollar signs for the page's typesetting."""
+    """Return setting and equations of a law as HTML, with equations in dollar signs for typesetting."""
     words = [f"<p><b>{title}.</b> {typeset(text)}</p>" for title, text in setting(law).items()]
     shown = equations(law)
     lines = [
         f'<div class="equation"><div class="lines">{_in_lines(body)}</div><span class="number">({number})</span></div>'
         for number, body in shown[:MOST]
     ]
-    if not shown:  # the file's own text says them, in plain letters
+    if not shown:  # the docstring contains the equations as plain text
         lines = [f"<pre>{html.escape(inspect.cleandoc(_docstring(law)))}</pre>"]
     elif len(shown) > MOST:
-        lines.append(f"<p>and {len(shown) - MOST} more on the law's page of the documentation.</p>")
+        lines.append(f"<p>and {len(shown) - MOST} more on the theory page in the documentation.</p>")
     return "\n".join([*words, *lines])
 
 
 def _in_lines(body: str) -> str:
-    r"""An equation whose parts, where it has several on one line, stand below each other.
+    r"""Return an equation as HTML, with each of its parts on a separate line.
 
     >>> _in_lines(r"a = b,\qquad c = d")
     '<div>$$a = b,$$</div><div>$$c = d$$</div>'
@@ -579,7 +579,7 @@ def _in_lines(body: str) -> str:
 
 
 def _as_html(tex: str) -> str:
-    """LaTeX that an HTML page can hold as it is."""
+    """Return LaTeX without characters that are special in HTML."""
     return tex.replace("<", "\\lt ").replace(">", "\\gt ")
 
 

@@ -1,4 +1,4 @@
-"""What a page shows of a result: Bokeh figures, tables and sentences; and what is downloaded: PNG and CSV."""
+"""Results on a page as Bokeh figures, tables and sentences, and their downloads as PNG and CSV."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ Array = NDArray[np.float64]
 MARKS = ("circle", "square", "triangle", "diamond", "inverted_triangle", "plus", "x")
 TOOLS = "pan,box_zoom,wheel_zoom,reset"
 DARK = {"#000000": "#dddddd", "#0072B2": "#4fb0ea"}
-"""Colours that a dark page cannot show, and what stands for them there."""
+"""Colours that are invisible on a dark page, and their replacements."""
 
 
 def colour(index: int, dark: bool = False) -> str:
-    """The colour of a curve."""
-    found = COLOURS[index % len(COLOURS)]
-    return DARK.get(found, found) if dark else found
+    """Return the colour of a curve."""
+    shade = COLOURS[index % len(COLOURS)]
+    return DARK.get(shade, shade) if dark else shade
 
 
 class CurvePlot:
-    """Curves with experiments on them. The axes are fixed when it is made; the numbers can be replaced as often as one likes."""
+    """Curves with experiments. The axes are fixed, and the numbers can be replaced at any time."""
 
     def __init__(self, x_label: str, y_label: str, names: Sequence[str], x_log: bool, y_log: bool, dark: bool = False):
         self.key = (x_label, y_label, tuple(names), x_log, y_log, dark)
@@ -56,16 +56,16 @@ class CurvePlot:
             self.lines[name], self.points[name] = line, dots
         _legend(self.figure, dark)
         self._entries = [item for item in self.figure.legend[0].items if item.label.value.endswith("experiment")]
-        self.forget()
+        self.remove_experiments()
 
     def draw(self, x: Array, y: Mapping[str, Array]) -> None:
-        """Replace the curves; a gap where there is no finite value."""
+        """Replace the curves, with gaps where values are not finite."""
         for name, line in self.lines.items():
             known = ~np.isnan(y[name])
             line.data = {"x": x[known], "y": np.where(np.isfinite(y[name][known]), y[name][known], np.nan)}
 
     def measure(self, x: Array, mean: Mapping[str, Array], error: Mapping[str, Array]) -> None:
-        """Replace the experiments: means with one standard error to either side."""
+        """Replace the experiments, drawn as means with a standard error on each side."""
         for name, dots in self.points.items():
             known = np.isfinite(mean[name])
             bar = np.where(np.isfinite(error[name]), error[name], 0.0)[known]
@@ -74,15 +74,15 @@ class CurvePlot:
         for entry in self._entries:
             entry.visible = True
 
-    def forget(self) -> None:
-        """Take the experiments away."""
+    def remove_experiments(self) -> None:
+        """Remove the experiments."""
         for dots in self.points.values():
             dots.data = {"x": [], "y": [], "low": [], "high": []}
         for entry in self._entries:
             entry.visible = False
 
     def mark(self, x: Sequence[float], y: float | None, dark: bool = False) -> None:
-        """Lines at the answers of a plan."""
+        """Draw lines at the answers of a plan."""
         self.figure.center = [item for item in self.figure.center if not isinstance(item, Span)]
         for place in x:
             self.figure.add_layout(
@@ -95,7 +95,7 @@ class CurvePlot:
 
 
 def phase_figure(x: Array, y: Array, z: Array, words: Sequence[str], logs: tuple[bool, bool], dark: bool = False) -> Any:
-    """A heat map: `words` are the labels of x, y and of the colours."""
+    """Return a heat map. `words` contains the labels of x, y and the colours."""
     figure = _figure(words[0], words[1], *logs, dark, frame=False)
     finite = z[np.isfinite(z)]
     low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
@@ -126,7 +126,7 @@ def phase_figure(x: Array, y: Array, z: Array, words: Sequence[str], logs: tuple
 
 
 def gap_figure(sizes: Sequence[int], gaps: Mapping[str, tuple[Array, Array]], dark: bool = False) -> Any:
-    """Experiment minus limit against size, as multiples of the largest gap of each observable."""
+    """Draw experiment minus limit against size, as multiples of the largest gap of each observable."""
     figure = _figure("size", "gap (of the largest)", True, False, dark)
     for index, (name, (gap, error)) in enumerate(list(gaps.items())[: len(COLOURS)]):
         scale = float(np.nanmax(np.abs(gap) + np.where(np.isfinite(error), error, 0.0))) or 1.0
@@ -145,7 +145,7 @@ def gap_figure(sizes: Sequence[int], gaps: Mapping[str, tuple[Array, Array]], da
 
 
 def forecast_figure(result: Mapping[str, Any], dark: bool = False) -> Any:
-    """The forecast of a learning curve with its band; the rows at hand are marked."""
+    """Draw the forecast of a learning curve with its band, and mark the number of rows in the data."""
     figure = _figure("rows n", _metric(result), True, bool(wide(result["value"])), dark)
     if result["low"] is not None:
         band = ColumnDataSource({"x": result["n"], "low": result["low"], "high": result["high"]})
@@ -195,7 +195,7 @@ def _legend(figure: Any, dark: bool, side: str = "above") -> None:
 
 
 def _bars(source: Any, shade: str) -> Any:
-    """Error bars in the colour of their points."""
+    """Return error bars in the colour of their points."""
     bars = Whisker(base="x", upper="high", lower="low", source=source, line_color=shade, line_width=2)
     for head in (bars.upper_head, bars.lower_head):
         head.size, head.line_color = 6, shade
@@ -203,7 +203,7 @@ def _bars(source: Any, shade: str) -> Any:
 
 
 def _edges(values: Array, log: bool) -> tuple[Array, Array]:
-    """Left and right ends of cells around values."""
+    """Return the left and right ends of cells around values."""
     if len(values) == 1:
         return values * (0.9 if log else 1.0) - (0.0 if log else 0.5), values * (1.1 if log else 1.0) + (0.0 if log else 0.5)
     places = np.log(values) if log else values
@@ -224,7 +224,7 @@ def curve_png(
     theory: Mapping[str, Any] | None,
     measured: Mapping[str, Any] | None,
 ) -> bytes:
-    """The curves and experiments of a view as a PNG."""
+    """Return the curves and experiments of a view as a PNG."""
     figure, (axes,) = new_figure()
     names = list((theory or measured or {"y": {}})["y" if theory else "mean"])
     for index, name in enumerate(names):
@@ -241,7 +241,7 @@ def curve_png(
 
 
 def phase_png(result: Mapping[str, Any], words: Sequence[str], logs: tuple[bool, bool]) -> bytes:
-    """A phase diagram as a PNG."""
+    """Return a phase diagram as a PNG."""
     from matplotlib.colors import LogNorm
 
     figure, (axes,) = new_figure()
@@ -256,7 +256,7 @@ def phase_png(result: Mapping[str, Any], words: Sequence[str], logs: tuple[bool,
 
 
 def gap_png(result: Mapping[str, Any]) -> bytes:
-    """The gaps of a comparison as a PNG."""
+    """Return the gaps of a comparison as a PNG."""
     figure, (axes,) = new_figure()
     for index, (name, (gap, error)) in enumerate(result["gaps"].items()):
         scale = float(np.nanmax(np.abs(gap))) or 1.0
@@ -267,7 +267,7 @@ def gap_png(result: Mapping[str, Any]) -> bytes:
 
 
 def forecast_png(result: Mapping[str, Any]) -> bytes:
-    """A forecast as a PNG."""
+    """Return a forecast as a PNG."""
     figure, (axes,) = new_figure()
     if result["low"] is not None:
         axes.fill_between(result["n"], result["low"], result["high"], color=COLOURS[0], alpha=0.2, label="band (90 %)")
@@ -285,7 +285,7 @@ def _bytes(figure: Any) -> bytes:
 
 # -- results as words and tables ----------------------------------------------------------------------------------------------
 
-BUDGET = {
+COLUMNS = {
     "observable": "observable",
     "verdict": "verdict",
     "theory": "limit",
@@ -301,16 +301,16 @@ BUDGET = {
 
 
 def verdict_html(result: Mapping[str, Any]) -> str:
-    """A comparison: the verdict, why, and its error budget."""
-    rows = [[shown(row.get(field, "")) for field in BUDGET] for row in result["rows"]]
+    """Return a comparison as HTML, with the verdict, its explanation and the error budget."""
+    rows = [[shown(row.get(field, "")) for field in COLUMNS] for row in result["rows"]]
     badge = f'<p class="verdict {result["verdict"]}"><b>{result["verdict"]}</b> {html.escape(result["explanation"])}</p>'
-    return badge + table_html(list(BUDGET.values()), rows)
+    return badge + table_html(list(COLUMNS.values()), rows)
 
 
 def plan_html(result: Mapping[str, Any], along: str, observable: str, wanted: float) -> str:
-    """A plan: every answer, and the observables at the first."""
+    """Return a plan as HTML, with every answer and the observables at the first."""
     if not result["solutions"]:
-        return f'<p class="verdict underpowered"><b>out of reach</b> {html.escape(result["sentence"])}</p>'
+        return f'<p class="verdict underpowered"><b>not reachable</b> {html.escape(result["sentence"])}</p>'
     first, *others = map(number, result["solutions"])
     more = f" Other answers: {', '.join(others)}." if others else ""
     words = f"<b>{along} = {first}</b> gives {observable} = {number(wanted)}.{more}"
@@ -319,13 +319,13 @@ def plan_html(result: Mapping[str, Any], along: str, observable: str, wanted: fl
 
 
 def forecast_html(result: Mapping[str, Any]) -> str:
-    """A forecast: its sentence, and what was done to the table."""
+    """Return a forecast as HTML, with its sentence and the notes on the preparation of the table."""
     notes = "".join(f"<li>{html.escape(note)}</li>" for note in result["notes"])
     return f'<p class="verdict agree">{html.escape(result["sentence"])}</p><ul class="notes">{notes}</ul>'
 
 
 def table_html(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table whose every cell is text.
+    """Return an HTML table with text in every cell.
 
     >>> table_html(["a"], [["<b>"]])
     '<div class="table"><table><thead><tr><th>a</th></tr></thead><tbody><tr><td>&lt;b&gt;</td></tr></tbody></table></div>'
@@ -336,7 +336,7 @@ def table_html(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def shown(value: Any) -> str:
-    """A cell of the budget, to three digits."""
+    """Return a cell of the error budget with three digits."""
     return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
@@ -344,7 +344,10 @@ def shown(value: Any) -> str:
 
 
 def curve_csv(along: str, theory: Mapping[str, Any] | None, measured: Mapping[str, Any] | None) -> str:
-    """One line per number: where, what, its value, and for experiments the standard error and the draws."""
+    """Return a CSV table with one line per number.
+
+    A line contains the parameter, the kind, the observable, the value, and for experiments the standard error and the number of draws.
+    """
     rows: list[list[Any]] = []
     for name, line in (theory["y"] if theory else {}).items():
         rows += [[x, "limit", name, y, "", ""] for x, y in zip(theory["x"], line, strict=True)]  # type: ignore[index]
@@ -355,23 +358,23 @@ def curve_csv(along: str, theory: Mapping[str, Any] | None, measured: Mapping[st
 
 
 def phase_csv(x: str, y: str, observable: str, result: Mapping[str, Any]) -> str:
-    """One line per point of the grid."""
+    """Return a CSV table with one line per point of the grid."""
     rows = [[a, b, result["z"][j, i]] for j, b in enumerate(result["y"]) for i, a in enumerate(result["x"])]
     return _csv([x, y, observable], rows)
 
 
 def compare_csv(result: Mapping[str, Any]) -> str:
-    """The error budget."""
-    return _csv(list(BUDGET), [[row.get(field, "") for field in BUDGET] for row in result["rows"]])
+    """Return the error budget as CSV."""
+    return _csv(list(COLUMNS), [[row.get(field, "") for field in COLUMNS] for row in result["rows"]])
 
 
 def plan_csv(result: Mapping[str, Any], along: str) -> str:
-    """Every answer."""
+    """Return every answer as CSV."""
     return _csv([along], [[value] for value in result["solutions"]])
 
 
 def forecast_csv(result: Mapping[str, Any]) -> str:
-    """The forecast and its band."""
+    """Return the forecast and its band as CSV."""
     blank = [""] * len(result["n"])
     low, high = (result[end] if result[end] is not None else blank for end in ("low", "high"))
     return _csv(["n", result["metric"], "low", "high"], list(zip(result["n"], result["value"], low, high, strict=True)))

@@ -1,4 +1,4 @@
-"""The page behind an address, and the page inside a notebook."""
+"""The server of the explorer, and its page in a notebook."""
 
 from __future__ import annotations
 
@@ -19,9 +19,11 @@ from limitlab.show.explorer._page import Page
 from limitlab.show.explorer.jobs import Caps, Pool
 
 NOTEBOOK_HEIGHT = 760
-"""Of the page in a notebook, in pixels; its columns scroll."""
+"""Height of the page in a notebook, in pixels. Its columns scroll."""
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-FULL = "The explorer has as many visitors as it takes. Please come back in a few minutes, or run your own: limitlab explore"
+FULL = (
+    "The explorer has reached its number of visitors. Try again in a few minutes, or run limitlab explore on your computer"
+)
 BODY = {
     "light": "html, body { margin: 0; height: 100%; background: #ffffff; color: #1c1c1c; }",
     "dark": "html, body { margin: 0; height: 100%; background: #181818; color: #e6e6e6; }",
@@ -29,10 +31,10 @@ BODY = {
 
 
 def run(port: int, host: str, show: bool, caps: Caps | None, law: str | None, ready: Callable[[str], None]) -> None:
-    """Serve until interrupted; every visitor has a page of their own. `ready` is told the address."""
+    """Serve until interrupted, with a separate page for every visitor. `ready` is called with the address."""
     first = law_id(find_law(law)) if law else FIRST
     pool = Pool(caps)
-    starting = threading.Thread(target=pool.warm, daemon=True)  # loads the laws a second time, while this process does
+    starting = threading.Thread(target=pool.warm, daemon=True)  # load the laws in the worker while this process loads them
     starting.start()
     try:
         server = _server(pool, first, port or _free_port(host), host)
@@ -58,7 +60,7 @@ def _server(pool: Pool, first: str, port: int, host: str) -> Any:
     except OSError as error:
         reason = error.strerror or error
         raise ValueError(
-            f"cannot serve at {host}, port {port} ({reason}): choose another --port, or 0 for any that is free"
+            f"cannot serve at {host}, port {port} ({reason}): choose another --port, or 0 for any free port"
         ) from None
 
 
@@ -69,11 +71,11 @@ def _free_port(host: str) -> int:
 
 
 def page_of(pool: Pool, first: str) -> Any:
-    """The page of a visitor, at the state of the address."""
+    """Return the page of a visitor in the state of the address."""
     if pool.visitors >= pool.caps.visitors:
         return pn.pane.Str(FULL)
     page = _new_page(pool, first)
-    pool.visitors += 1  # of pages that could be made: only these report their end
+    pool.visitors += 1  # count only pages that could be made, because only these report their end
 
     def left(context: Any) -> None:
         pool.visitors -= 1
@@ -86,28 +88,28 @@ def page_of(pool: Pool, first: str) -> Any:
 def _new_page(pool: Pool, first: str) -> Page:
     laws = explorable()
     location = pn.state.location
-    asked = location.search if location is not None else ""
-    shown, remarks = read(asked, laws, first)
+    query = location.search if location is not None else ""
+    shown, remarks = read(query, laws, first)
     pn.config.theme = "dark" if shown.theme == "dark" else "default"
     pn.config.raw_css = [BODY[shown.theme]]
-    told = [""]
+    written = [""]
 
     def tell(address: str) -> None:
-        told[0] = f"?{address}"
-        if location is not None and location.search != told[0]:
-            location.search = told[0]
+        written[0] = f"?{address}"
+        if location is not None and location.search != written[0]:
+            location.search = written[0]
 
     page = Page(laws, pool, shown, remarks, tell)
     if location is not None:
-        location.param.watch(_address_follower(page, laws, told), "search")
+        location.param.watch(_address_follower(page, laws, written), "search")
     return page
 
 
-def _address_follower(page: Page, laws: Any, told: list[str]) -> Callable[[Any], None]:
-    """A function that shows the state of the address when the visitor goes back or forward."""
+def _address_follower(page: Page, laws: Any, written: list[str]) -> Callable[[Any], None]:
+    """Return a function that shows the state of the address when the visitor goes back or forward."""
 
     def follow(event: Any) -> None:
-        if event.new != told[0]:
+        if event.new != written[0]:
             page.show(read(event.new, laws)[0])
 
     return follow
@@ -121,17 +123,17 @@ def _notebook_pool() -> Pool:
 
 
 def notebook(law: Law | type[Law] | str | None) -> Viewable:
-    """The page for a notebook, at a law's own parameters."""
-    pn.extension("mathjax", "filedropper", inline=True)  # with all that it needs: works without a network
-    given: Any = find_law(law) if isinstance(law, str) else law
+    """Return the page for a notebook, at the parameters of a law."""
+    pn.extension("mathjax", "filedropper", inline=True)  # inline resources work without a network
+    first: Any = find_law(law) if isinstance(law, str) else law
     laws = explorable()
-    if given is None:
-        given = laws[FIRST]
-    kind = type(given) if isinstance(given, Law) else given
+    if first is None:
+        first = laws[FIRST]
+    kind = type(first) if isinstance(first, Law) else first
     if not (isinstance(kind, type) and issubclass(kind, Law)):
         raise ValueError(
             f"law = {law!r} is not a law: give one such as limitlab.laws.Ridge(ratio=2.0), its class or its name"
         )
-    view = Page({**laws, law_id(kind): kind}, _notebook_pool(), start(given)).view
+    view = Page({**laws, law_id(kind): kind}, _notebook_pool(), start(first)).view
     view.param.update(sizing_mode="stretch_width", height=NOTEBOOK_HEIGHT)
     return view

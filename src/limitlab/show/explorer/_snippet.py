@@ -1,4 +1,4 @@
-"""The Python lines that reproduce a view: complete, without the explorer."""
+"""Python code that reproduces a view without the explorer."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from limitlab._core.registry import package_of
 from limitlab.show.explorer._address import FEW_POINTS, POINTS, Axis, State, controls_of, dimension, live
 
 EXPERIMENT_POINTS = 9
-"""Places along a curve at which experiments are run."""
+"""Number of points of a curve with experiments."""
 
 
 def snippet(state: State, law: Law, measured: bool = False) -> str:
-    """The lines for a state; `measured`: with the experiments.
+    """Return the code for a state, with experiments if `measured` is true.
 
     >>> from limitlab.laws import Ridge
     >>> from limitlab.show.explorer._address import start
@@ -34,11 +34,11 @@ def snippet(state: State, law: Law, measured: bool = False) -> str:
     if state.mode != "forecast":
         lines = [made(law), *lines]
     text = "\n".join(lines)
-    own = is_builtin(type(law))
+    builtin = is_builtin(type(law))
     imports = ["import limitlab as ll"]
     imports += ["import matplotlib.pyplot as plt"] if "plt." in text else []
     imports += ["import numpy as np"] if "np." in text else []
-    if not own:
+    if not builtin:
         package = package_of(type(law))
         source = package.source if package is not None else ""
         imports += [f'll.load_laws("{source}")  # the path of your file or folder'] if source else []
@@ -47,20 +47,20 @@ def snippet(state: State, law: Law, measured: bool = False) -> str:
 
 
 def made(law: Law) -> str:
-    """The line that makes a law, with the parameters that are not its defaults.
+    """Return the line that makes a law, with the parameters that differ from the defaults.
 
     >>> from limitlab.laws import Ridge
     >>> made(Ridge(ratio=3.0, eigenvalues=(1, 4), weights=(0.5, 0.5), signal_energy=(1, 1)))
     'law = ll.laws.Ridge(ratio=3.0, eigenvalues=[1.0, 4.0], weights=[0.5, 0.5], signal_energy=[1.0, 1.0])'
     """
     now, default = plain_parameters(law), plain_parameters(type(law)())
-    given = ", ".join(f"{name}={_literal(value)}" for name, value in now.items() if value != default[name])
+    arguments = ", ".join(f"{name}={_literal(value)}" for name, value in now.items() if value != default[name])
     home = "ll.laws." if is_builtin(type(law)) else ""
-    return f"law = {home}{type(law).__name__}({given})"
+    return f"law = {home}{type(law).__name__}({arguments})"
 
 
 def range_text(law: Law, along: Axis, points: int | None = None) -> str:
-    """The values of an axis as an expression."""
+    """Return the values of an axis as an expression."""
     count = points or (POINTS if live(type(law), along.name) else FEW_POINTS)
     text = f"np.{'geomspace' if along.log else 'linspace'}({along.low!r}, {along.high!r}, {count})"
     return f"np.unique(np.round({text}))" if controls_of(type(law))[along.name].whole else text
@@ -85,7 +85,7 @@ def _curve(state: State, law: Law, measured: bool) -> list[str]:
 
 def _phase(state: State, law: Law, measured: bool) -> list[str]:
     if state.y is None:
-        raise ValueError(f"{state.law} has one number only: a phase diagram needs two")
+        raise ValueError(f"{state.law} has a single numerical parameter, and a phase diagram needs two: choose another law")
     over = ", ".join(f'"{along.name}": {range_text(law, along, state.grid)}' for along in (state.x, state.y))
     across, up = dimension(type(law), state.x.name), dimension(type(law), state.y.name)
     scales = "".join(f", {side}scale='log'" for side, along in (("x", state.x), ("y", state.y)) if along.log)
@@ -111,7 +111,7 @@ def _plan(state: State, law: Law, measured: bool) -> list[str]:
 def _forecast(state: State, law: Law, measured: bool) -> list[str]:
     return [
         "from limitlab.applied.forecast.tables import read_table",
-        'table = read_table("your.csv", "your_column")  # the explorer keeps no upload: name your file and its target here',
+        'table = read_table("your.csv", "your_column")  # insert your file and its target; the explorer does not store uploads',
         'model = ll.Forecast("auto", ridge="best", intercept=1.0, task="classification" if table.labels else "regression")',
         "model.fit(table.X, table.y)",
         "rows = len(table.X)",
@@ -120,7 +120,7 @@ def _forecast(state: State, law: Law, measured: bool) -> list[str]:
 
 
 def _literal(value: Any) -> str:
-    """A JSON value as Python; infinity is a text in JSON."""
+    """Return a JSON value as Python code. Infinity is a text in JSON."""
     if value in ("Infinity", "-Infinity"):
         return f'float("{"-" if value.startswith("-") else ""}inf")'
     if isinstance(value, list):

@@ -1,6 +1,6 @@
-"""The modes of a page: the curve with experiments, the phase diagram, the comparison, the plan, and the forecast of an uploaded table.
+"""The modes of a page, which are the curve, the phase diagram, the comparison, the plan and the forecast of a table.
 
-A `View` draws its mode of a page and starts its jobs. It uses the page through the protocol `Desk`.
+A `View` draws a mode of the page and starts its jobs. It uses the page through the protocol `Desk`.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from limitlab.show.explorer.jobs import Message, Pool, Runner
 
 STYLE = (Path(__file__).parent / "style.css").read_text(encoding="utf-8")
 QUICK_CELLS = 4000
-"""Points of a phase diagram that are drawn without being asked, where one call of the law serves them all."""
+"""Largest number of points of a phase diagram that is drawn at once, if a single call of the law computes all points."""
 ENDINGS = (".csv", ".tsv", ".txt")
 MOST_COLUMNS = 2000
 LOOKED_AT = 2000
-"""Rows in which formulas are looked for."""
+"""Number of rows that are checked for formulas."""
 
 _FORMULA = re.compile(r"\s*(=\s*\S|@\s*[A-Za-z]+\(|[+-]\s*([A-Za-z]+[(|!]|[A-Za-z]{1,3}\d))")
-"""How a spreadsheet's formula begins. A sign before a number or a word is neither a formula nor refused."""
+"""Start of a formula in a spreadsheet. A sign before a number or a word is allowed."""
 
 
 class Desk(Protocol):
-    """The parts of a page that a view uses: the state, the jobs, and the widgets that several modes share."""
+    """The parts of a page that a view uses, which are the state, the jobs and shared widgets."""
 
     pool: Pool
     runner: Runner
@@ -58,7 +58,7 @@ class Desk(Protocol):
 
     @property
     def law(self) -> Law:
-        """The law at the parameters that are shown."""
+        """The law at the parameters of the page."""
 
     @property
     def dark(self) -> bool:
@@ -77,7 +77,7 @@ class View:
     Attributes
     ----------
     verb
-        What its button says.
+        Text of its button.
     measured
         Whether experiments are shown.
     """
@@ -91,25 +91,25 @@ class View:
         self._seen: Any = None
 
     def bar(self) -> list[Any]:
-        """The widgets above the picture."""
+        """Return the widgets above the picture."""
         return []
 
     def inputs(self) -> list[Any]:
-        """The widgets before the button."""
+        """Return the widgets before the button."""
         return []
 
     def shown(self) -> None:
-        """The state is new: draw what can be drawn at once."""
+        """Draw a new state as far as possible without the button."""
 
     def run(self) -> None:
-        """The button was pressed."""
+        """Run the action of the button."""
 
     def png(self) -> bytes:
-        """The picture."""
+        """Return the picture."""
         raise ValueError("there is no picture yet: press the button first")
 
     def csv(self) -> str:
-        """The numbers."""
+        """Return the numbers."""
         raise ValueError("there are no numbers yet: press the button first")
 
     def _heard(self, message: Message) -> None:
@@ -135,7 +135,7 @@ class View:
 
 
 class CurveView(View):
-    """The limit along a parameter, live; experiments on it when asked."""
+    """The limit along a parameter, which follows the sliders, and experiments that a button starts."""
 
     verb = "Run experiment"
 
@@ -147,16 +147,16 @@ class CurveView(View):
         self.pane = pn.pane.Bokeh(sizing_mode="stretch_both", min_height=320)
 
     def bar(self) -> list[Any]:
-        """Parameter, range, observables, experiment."""
+        """Return the widgets for parameter, range and observables."""
         page = self.page
         return [page.x, page.x_low, page.x_high, page.observables, page.scale]
 
     def inputs(self) -> list[Any]:
-        """The experiment."""
+        """Return the widgets of the experiment."""
         return [self.page.size, self.page.draws]
 
     def panes(self) -> list[Any]:
-        """What stands below the buttons."""
+        """Return the panes below the buttons."""
         return [self.pane]
 
     @property
@@ -165,7 +165,7 @@ class CurveView(View):
         return self.points is not None
 
     def shown(self) -> None:
-        """Compute the curve anew where it changed; experiments at other parameters are taken away."""
+        """Compute the curve again if it changed, and remove experiments at other parameters."""
         page, state = self.page, self.page.state
         page.put(self.panes())
         now = (state.law, dict(state.parameters), state.x, state.observables, state.theme)
@@ -174,14 +174,14 @@ class CurveView(View):
             return
         self._seen, self.points = now, None
         if self.plot is not None:
-            self.plot.forget()
+            self.plot.remove_experiments()
         law = page.law
         page.runner.start(
             "curve", self._heard, law=law, along=state.x.name, values=values_of(law, state.x), observables=state.observables
         )
 
     def run(self) -> None:
-        """Experiments at a few places along the curve."""
+        """Run experiments at a few points of the curve."""
         state, law = self.page.state, self.page.law
         self.points = None
         self.page.runner.start(
@@ -209,10 +209,10 @@ class CurveView(View):
             self.points = message.value
             self._redraw()
             known = int(np.max(message.value["draws"]))
-            words = f"{known} draws of size {self.page.state.size} at {len(message.value['x'])} places"
+            words = f"{known} draws of size {self.page.state.size} at {len(message.value['x'])} points"
             self.page.say(with_trouble(words, message.value) if message.kind == "result" else f"{words} so far")
         elif message.value == "cancelled" and self.points is not None:
-            self.page.say("cancelled: the points show the draws that had arrived", "refused")
+            self.page.say("cancelled; the points show the finished draws", "refused")
         else:
             super()._heard(message)
 
@@ -254,7 +254,7 @@ class CurveView(View):
 
 
 class PlanView(CurveView):
-    """Which value of a parameter gives the value wanted of an observable?"""
+    """The values of a parameter for which an observable has a target value."""
 
     verb = "Solve"
 
@@ -266,16 +266,16 @@ class PlanView(CurveView):
         self.answer: dict[str, Any] | None = None
 
     def bar(self) -> list[Any]:
-        """What is wanted, of what, by which parameter."""
+        """Return the widgets for parameter, range and observable."""
         page = self.page
         return [page.x, page.x_low, page.x_high, page.observable]
 
     def inputs(self) -> list[Any]:
-        """What is wanted."""
+        """Return the widget of the target value."""
         return [self.page.target]
 
     def shown(self) -> None:
-        """The curve, and what to do."""
+        """Draw the curve, and show a hint."""
         before = self._seen
         super().shown()
         if self._seen != before:
@@ -287,7 +287,7 @@ class PlanView(CurveView):
         """Find every solution in the interval."""
         state = self.page.state
         if state.target is None:
-            self.page.say(f"give the value wanted of {state.observables[0]}", "refused")
+            self.page.say(f"give the target value of {state.observables[0]}", "refused")
             return
         self.page.runner.start(
             "plan", self._answered, law=self.page.law, observable=state.observables[0], wanted=state.target, along=state.x.name,
@@ -295,11 +295,11 @@ class PlanView(CurveView):
         )  # fmt: skip
 
     def panes(self) -> list[Any]:
-        """The answer in words, then the curve."""
+        """Return the answer in words and the curve."""
         return [self.words, self.pane]
 
     def csv(self) -> str:
-        """Every answer."""
+        """Return every answer."""
         return plots.plan_csv(self.answer, self.page.state.x.name) if self.answer else super().csv()
 
     def _answered(self, message: Message) -> None:
@@ -312,7 +312,7 @@ class PlanView(CurveView):
         if self.plot is not None:
             self.plot.mark(message.value["solutions"], wanted, self.page.dark)
             push(self.pane)
-        self.page.say(f"looked between {state.x.low:g} and {state.x.high:g}, in {message.seconds:.2g} s")
+        self.page.say(f"searched between {state.x.low:g} and {state.x.high:g}, in {message.seconds:.2g} s")
 
 
 class PhaseView(View):
@@ -325,12 +325,12 @@ class PhaseView(View):
         self.pane = pn.pane.Bokeh(sizing_mode="stretch_both", min_height=320)
 
     def bar(self) -> list[Any]:
-        """Both parameters and their ranges, the observable."""
+        """Return the widgets for both parameters, their ranges and the observable."""
         page = self.page
         return [page.x, page.x_low, page.x_high, page.y, page.y_low, page.y_high, page.observable, page.grid]
 
     def shown(self) -> None:
-        """Draw at once where one call serves the whole grid."""
+        """Draw at once if a single call of the law computes the whole grid."""
         state, law = self.page.state, type(self.page.law)
         self.page.put([self.pane])
         now = (state.law, dict(state.parameters), state.x, state.y, state.observables[:1], state.grid, state.theme)
@@ -338,11 +338,13 @@ class PhaseView(View):
             return
         self._seen = now
         if state.y is None:
-            self.page.say(f"{state.law} has one number only: a phase diagram needs two", "refused")
+            self.page.say(f"{state.law} has a single numerical parameter, and a phase diagram needs two", "refused")
         elif live(law, state.x.name) and live(law, state.y.name) and state.grid**2 <= QUICK_CELLS:
             self.run()
         else:
-            self.page.say(f"every point is a solve of its own: press Draw ({state.grid} x {state.grid} points)")
+            self.page.say(
+                f"every point needs a separate solution of the equations: press Draw ({state.grid} x {state.grid} points)"
+            )
 
     def run(self) -> None:
         """Compute the grid."""
@@ -355,11 +357,11 @@ class PhaseView(View):
         )  # fmt: skip
 
     def png(self) -> bytes:
-        """The heat map."""
+        """Return the heat map."""
         return plots.phase_png(self.result, *self._words()) if self.result else super().png()
 
     def csv(self) -> str:
-        """One line per point."""
+        """Return one line per point."""
         state = self.page.state
         if not self.result or state.y is None:
             return super().csv()
@@ -389,18 +391,18 @@ class CompareView(View):
         self.words = pn.pane.HTML(
             "", sizing_mode="stretch_width", css_classes=["words", page.state.theme], stylesheets=[STYLE]
         )
-        self.seconds = pn.widgets.IntInput(name="seconds for it", value=20, start=1, end=90, width=110, margin=(2, 8))
+        self.seconds = pn.widgets.IntInput(name="time limit (s)", value=20, start=1, end=90, width=110, margin=(2, 8))
 
     def bar(self) -> list[Any]:
-        """No widgets: the comparison depends on the parameters only."""
+        """Return no widgets, because the comparison depends on the parameters only."""
         return []
 
     def inputs(self) -> list[Any]:
-        """The time for the comparison."""
+        """Return the widget of the time limit."""
         return [self.seconds]
 
     def shown(self) -> None:
-        """Ask for the button; a verdict at other parameters is taken away."""
+        """Show a hint, and remove a verdict at other parameters."""
         state = self.page.state
         self.page.put([self.words, self.pane])
         now = (state.law, dict(state.parameters), state.theme)
@@ -408,20 +410,20 @@ class CompareView(View):
             self._seen, self.result = now, None
             self.words.object, self.pane.object = "", None
             sizes = ", ".join(map(str, self.page.law.simulation.sizes))
-            self.page.say(f"press Compare: experiments of sizes {sizes} against the limit at these parameters")
+            self.page.say(f"press Compare to compare experiments of sizes {sizes} with the limit at these parameters")
 
     def run(self) -> None:
-        """Compare at the law's own sizes."""
+        """Compare at the sizes of the law."""
         law = self.page.law
         seconds = min(float(self.seconds.value), self.page.pool.caps.seconds * 0.7)
         self.page.runner.start("compare", self._heard, law=law, sizes=sorted(law.simulation.sizes), seconds=seconds)
 
     def png(self) -> bytes:
-        """The gaps."""
+        """Return the figure of the gaps."""
         return plots.gap_png(self.result) if self.result else super().png()
 
     def csv(self) -> str:
-        """The error budget."""
+        """Return the error budget."""
         return plots.compare_csv(self.result) if self.result else super().csv()
 
     def _draw(self, final: bool) -> None:
@@ -454,20 +456,20 @@ class ForecastView(View):
         self._file: tuple[str, bytes] | None = None
 
     def bar(self) -> list[Any]:
-        """The file and the column to predict."""
+        """Return the widgets for the file and the column to predict."""
         return [self.drop, self.target]
 
     def shown(self) -> None:
-        """Say what to do."""
+        """Show a hint."""
         self.page.put([self.words, self.pane])
         if self.result is None and self._file is None:
             most = self.page.pool.caps.upload_megabytes
             self.page.say(
-                f"drop a table with a header line (.csv, at most {most:g} MB). It stays in memory and is not kept."
+                f"drop a table with a header line (.csv, at most {most:g} MB). It is kept in memory only, until the end of the visit."
             )
 
     def run(self) -> None:
-        """Forecast the chosen column."""
+        """Forecast the selected column."""
         if self._file is None:
             self.page.say("drop a table first", "refused")
             return
@@ -485,12 +487,12 @@ class ForecastView(View):
     def _dropped(self, event: Any) -> None:
         self.result, self._file = None, None
         self.words.object, self.pane.object = "", None
-        if not event.new:  # taken away again
+        if not event.new:  # the visitor removed the file
             self.target.options = []
             return
         name, content = list(event.new.items())[-1]
         raw = content.encode() if isinstance(content, str) else bytes(content)
-        self.drop.value.clear()  # the one copy is the page's own, until the next file or the end of the visit
+        self.drop.value.clear()  # the page has its own copy, until the next file or the end of the visit
         try:
             columns = checked_table(name, raw, self.page.pool.caps.upload_megabytes)
         except ValueError as error:
@@ -508,7 +510,7 @@ class ForecastView(View):
 
 
 class CappedDropper(pn.widgets.FileDropper):  # type: ignore[misc]
-    """A drop zone that discards a file as soon as it is longer than allowed, also if the browser states another length."""
+    """A drop zone that discards a file if it is longer than allowed, even if the browser reports another length."""
 
     def __init__(self, most_bytes: int, **options: Any):
         super().__init__(**options)
@@ -520,16 +522,16 @@ class CappedDropper(pn.widgets.FileDropper):  # type: ignore[misc]
         if held + len(chunk) > self._most_bytes:
             self._file_buffer.clear()
             self.value.clear()
-            self.value[name] = b"\0" * (self._most_bytes + 1)  # what is refused as too long, without keeping it
+            self.value[name] = b"\0" * (self._most_bytes + 1)  # a placeholder that is rejected as too long
             self.param.trigger("value")
             return
         if event.event_name == "upload_event" and event.data["chunk"] != 1 and name not in self._file_buffer:
-            return  # the rest of a file that was refused
+            return  # ignore the rest of a rejected file
         super()._process_event(event)
 
 
 def checked_table(name: str, content: bytes, megabytes: float) -> list[str]:
-    """The names of the columns of an uploaded table; refused in one sentence if it is not one.
+    """Return the names of the columns of an uploaded table. Raise `ValueError` if the file is not a table.
 
     >>> checked_table("t.csv", b"a,b\\n1,2\\n", 5)
     ['a', 'b']
@@ -540,7 +542,7 @@ def checked_table(name: str, content: bytes, megabytes: float) -> list[str]:
     """
     if len(content) > megabytes * 1e6:
         raise ValueError(
-            f"the file has {len(content) / 1e6:.1f} MB and the explorer takes {megabytes:g} MB: give fewer rows, or use Python"
+            f"the file has {len(content) / 1e6:.1f} MB and the limit of the explorer is {megabytes:g} MB: give fewer rows, or use Python"
         )
     if not name.lower().endswith(ENDINGS):
         raise ValueError("the explorer reads text tables only: the name must end in .csv or .tsv (pickles are never read)")
@@ -555,7 +557,7 @@ def checked_table(name: str, content: bytes, megabytes: float) -> list[str]:
         )
     if len(header) > MOST_COLUMNS:
         raise ValueError(
-            f"the file has {len(header)} columns and the explorer takes {MOST_COLUMNS}: give fewer, or use Python"
+            f"the file has {len(header)} columns and the limit of the explorer is {MOST_COLUMNS}: give fewer columns, or use Python"
         )
     _refuse_formulas(header, rows)
     return header
@@ -581,7 +583,7 @@ def _rows(text: str) -> list[list[str]]:
 
 
 def _evenness(lines: Sequence[str], mark: str) -> tuple[bool, int]:
-    """Whether a mark splits the first lines alike, and how often the header."""
+    """Return whether a mark splits the first lines into equally many fields, and its number in the header."""
     counts = {line.count(mark) for line in lines[:20] if line}
     return len(counts) == 1 and max(counts) > 0, lines[0].count(mark)
 
@@ -608,7 +610,7 @@ VIEWS: Mapping[str, type[View]] = {
 
 
 def label_of(law: Law, axis: Axis) -> str:
-    """The label of an axis: words and symbol."""
+    """Return the label of an axis, with words and symbol."""
     meta = type(law).parameters()[axis.name]
     symbol = plain_symbol(meta.symbol)
     words = axis.name.replace("_", " ")
@@ -616,7 +618,7 @@ def label_of(law: Law, axis: Axis) -> str:
 
 
 def values_label(law: Law, names: tuple[str, ...]) -> str:
-    """The label of what is drawn: the words of one observable, or the names of several."""
+    """Return the label of the vertical axis, from the words of a single observable or the names of several."""
     metas = type(law).outputs()
     return (
         metas[names[0]].long_name
@@ -626,12 +628,12 @@ def values_label(law: Law, names: tuple[str, ...]) -> str:
 
 
 def with_trouble(words: str, result: Any) -> str:
-    """A sentence, and the first thing that went wrong in a part of the result."""
+    """Return a sentence with the first error in a part of the result."""
     trouble = result.get("trouble") if isinstance(result, dict) else ""
-    return f"{words}. Not everywhere: {trouble}" if trouble else words
+    return f"{words}. Some points failed: {trouble}" if trouble else words
 
 
 def push(pane: Any) -> None:
-    """In a notebook a changed source is not sent by itself."""
+    """Send a changed source to a notebook, which is not automatic."""
     if pn.state.curdoc is None or pn.state.curdoc.session_context is None:
         pane.param.trigger("object")

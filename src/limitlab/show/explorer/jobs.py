@@ -1,8 +1,8 @@
-"""Computation for the views: the jobs, the worker processes that run them, and the jobs of one page.
+"""Jobs for the views, and the worker processes that run them.
 
-A job is a function that a worker process runs. Its first argument is `report`, which it calls with the part of the result that it has
-and with (done, total). Its other arguments and its result are plain data. Every number comes from a function of `limitlab.lab` or
-`limitlab.applied`; the jobs only choose what the page draws. The page itself computes nothing.
+A job is a function that a worker process runs. Its first argument is the function `report`, which it calls with a part of the result and
+with (done, total). Its other arguments and its result are plain data. Every number comes from a function of `limitlab.lab` or
+`limitlab.applied`. The jobs select the data that the page draws, and the page computes nothing.
 """
 
 from __future__ import annotations
@@ -40,16 +40,19 @@ Report = Callable[[Any, int, int], None]
 TELL_EVERY = 0.1
 """Seconds between two reports of progress."""
 PATIENCE = 0.5
-"""Seconds that a curve may still take before a newer one ends it: a slider that is moved should not restart a worker at every step."""
+"""Seconds before a newer curve stops the current one, so that a moving slider does not restart a worker at every step."""
 MOST_ROWS = 2000
-"""Rows of an uploaded table that a forecast uses."""
+"""Largest number of rows of an uploaded table that a forecast uses."""
 
 
 # -- jobs ---------------------------------------------------------------------------------------------------------------------
 
 
 def curve(report: Report, law: Law, along: str, values: Sequence[float], observables: Sequence[str]) -> dict[str, Any]:
-    """The limit along a parameter: `x`, `y` by observable, the stated numerical error, failures and further dimensions in words."""
+    """Return the limit along a parameter.
+
+    The result contains `x`, `y` by observable, the numerical error, and failures and further dimensions in words.
+    """
 
     def drawn(limit: xr.Dataset, trouble: str) -> dict[str, Any]:
         dims = (dimension(type(law), along),)
@@ -68,7 +71,7 @@ def curve(report: Report, law: Law, along: str, values: Sequence[float], observa
 def experiment(
     report: Report, law: Law, along: str, values: Sequence[float], observables: Sequence[str], size: int, draws: int
 ) -> dict[str, Any]:
-    """Finite experiments along a parameter: `x`, and by observable the mean over the draws and its standard error."""
+    """Return finite experiments along a parameter, with the mean over the draws and its standard error by observable."""
     check_draw(law, size)
 
     def drawn(result: xr.Dataset, trouble: str) -> dict[str, Any]:
@@ -85,14 +88,14 @@ def experiment(
 
     points = _swept(report, drawn, law, {along: values}, sizes=size, seeds=draws)
     if not points["draws"].any():
-        raise ValueError(points["trouble"] or "no experiment could be run here")
+        raise ValueError(points["trouble"] or "no experiment could be run at these parameters")
     return points
 
 
 def phase(
     report: Report, law: Law, x: str, x_values: Sequence[float], y: str, y_values: Sequence[float], observable: str
 ) -> dict[str, Any]:
-    """The limit over two parameters: `z` with one row per value of y."""
+    """Return the limit over two parameters, where `z` has one row per value of y."""
 
     def drawn(limit: xr.Dataset, trouble: str) -> dict[str, Any]:
         dims = dimension(type(law), y), dimension(type(law), x)
@@ -101,12 +104,12 @@ def phase(
 
     diagram = _swept(report, drawn, law, {x: x_values, y: y_values})
     if not np.isfinite(diagram["z"]).any():
-        raise ValueError(diagram["trouble"] or f"{observable} is nowhere finite here: change the ranges")
+        raise ValueError(diagram["trouble"] or f"{observable} is not finite at any point: change the ranges")
     return diagram
 
 
 def compare(report: Report, law: Law, sizes: Sequence[int], seconds: float) -> dict[str, Any]:
-    """The verdict, the error budget, and the gap of every observable at every size, where it is largest."""
+    """Return the verdict, the error budget, and the largest gap of every observable at every size."""
     result = lab.compare(law, sizes=list(sizes), budget=seconds, progress=lambda done, total: report(None, done, total))
     gaps = {}
     for name in (row.observable for row in result.rows):
@@ -126,7 +129,7 @@ def compare(report: Report, law: Law, sizes: Sequence[int], seconds: float) -> d
 
 
 def plan(report: Report, law: Law, observable: str, wanted: float, along: str, low: float, high: float) -> dict[str, Any]:
-    """Every value of a parameter in an interval at which an observable takes the value wanted."""
+    """Return every value of a parameter in an interval for which an observable has the target value."""
     try:
         answer = lab.plan(law, {observable: wanted}, along, (low, high))
     except UnreachableTarget as error:
@@ -140,7 +143,7 @@ def plan(report: Report, law: Law, observable: str, wanted: float, along: str, l
 
 
 def forecast(report: Report, name: str, content: bytes, target: str) -> dict[str, Any]:
-    """The learning curve of an uploaded table. The file is deleted before this function returns."""
+    """Return the learning curve of an uploaded table. The file is deleted before this function returns."""
     from limitlab.applied.forecast import forecast_study
 
     parts: list[str] = []
@@ -153,14 +156,14 @@ def forecast(report: Report, name: str, content: bytes, target: str) -> dict[str
         file = Path(folder) / ("table.tsv" if name.lower().endswith(".tsv") else "table.csv")
         file.write_bytes(content)
         study = forecast_study(file, target, rows=MOST_ROWS, splits=0, backtest=False, progress=tell)
-    found = study.curve
+    curve_of_study = study.curve
     return {
-        "n": found.n.values.astype(float),
-        "value": found["value"].values.astype(float),
-        "low": found["low"].values.astype(float) if "low" in found else None,
-        "high": found["high"].values.astype(float) if "high" in found else None,
+        "n": curve_of_study.n.values.astype(float),
+        "value": curve_of_study["value"].values.astype(float),
+        "low": curve_of_study["low"].values.astype(float) if "low" in curve_of_study else None,
+        "high": curve_of_study["high"].values.astype(float) if "high" in curve_of_study else None,
         "rows": len(study.table.X),
-        "metric": str(found.attrs["metric"]),
+        "metric": str(curve_of_study.attrs["metric"]),
         "sentence": " ".join(study.sentences()),
         "notes": [*study.notes, *study.warnings],
     }
@@ -179,7 +182,7 @@ JOBS: Mapping[str, Callable[..., dict[str, Any]]] = {
 def _swept(
     report: Report, drawn: Callable[[xr.Dataset, str], dict[str, Any]], law: Law, over: Mapping[str, Any], **draws: Any
 ) -> dict[str, Any]:
-    """A sweep as `drawn` describes it. If some of its tasks fail the others are drawn, with the first failure in words."""
+    """Return a sweep in the form of `drawn`. If some of its tasks fail, the result contains the others and the first error."""
 
     def on_part(part: xr.Dataset, done: int, total: int) -> None:
         report(drawn(part, ""), done, total)
@@ -194,7 +197,10 @@ def _swept(
 
 
 def _over(result: xr.Dataset, name: str, dims: Sequence[str]) -> Array:
-    """An observable as an array over these dimensions: at the last entry of further ones, NaN where nothing is known."""
+    """Return an observable as an array over these dimensions, at the last entry of further dimensions.
+
+    Missing values are NaN.
+    """
     if name not in result:
         return np.full([result.sizes[dim] for dim in dims], np.nan)
     values = result[name]
@@ -204,7 +210,7 @@ def _over(result: xr.Dataset, name: str, dims: Sequence[str]) -> Array:
 
 
 def _mean_and_error(runs: Array) -> tuple[Array, Array]:
-    """Mean and standard error over the last axis, without its missing entries; NaN where there are too few."""
+    """Return mean and standard error over the last axis, without missing entries. They are NaN if there are too few entries."""
     known = ~np.isnan(runs)
     count = known.sum(axis=-1)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -215,7 +221,7 @@ def _mean_and_error(runs: Array) -> tuple[Array, Array]:
 
 
 def _place_in_further_dimensions(result: xr.Dataset, name: str, dims: Sequence[str]) -> str:
-    """The point of its further dimensions at which `_over` shows an observable, in words."""
+    """Return the point of the further dimensions at which `_over` shows an observable, in words."""
     further = [str(dim) for dim in result[name].dims if dim not in dims] if name in result else []
     return ", ".join(f"{dim} = {float(result[dim][-1]):g}" if dim in result.coords else f"the last {dim}" for dim in further)
 
@@ -230,15 +236,15 @@ class Caps:
     Attributes
     ----------
     seconds
-        Time of one job.
+        Longest time of a job.
     megabytes
-        Memory of one worker, beyond what it starts with (where the operating system can limit it).
+        Largest memory of a worker, beyond its initial memory (if the operating system can limit it).
     upload_megabytes
-        Size of an uploaded file.
+        Largest size of an uploaded file.
     workers
-        Jobs that run at the same time; further ones are queued. 0: one per core, at least 4.
+        Number of jobs that run at the same time. Further jobs are queued. 0 means one per core, at least 4.
     visitors
-        Pages that are open at the same time.
+        Largest number of pages that are open at the same time.
     """
 
     seconds: float = 120.0
@@ -256,7 +262,7 @@ class Caps:
 
 @dataclass(frozen=True)
 class Message:
-    """The state of a job: "waiting" for a worker, "started", "part" of a result, "result", or "refused" with a sentence."""
+    """The state of a job, which is "waiting" (for a worker), "started", "part" (of a result), "result" or "refused" (an error)."""
 
     kind: Literal["waiting", "started", "part", "result", "refused"]
     value: Any = None
@@ -306,8 +312,8 @@ class Pool:
             yield Message("waiting")
         try:
             future = self.workers.submit_with_parts(_answer, from_a_thread, job, request, self.caps.megabytes)
-        except (ValueError, TypeError, AttributeError, pickle.PicklingError) as error:  # a request that cannot be pickled
-            yield Message("refused", f"this cannot be computed here: {error}")
+        except (ValueError, TypeError, AttributeError, pickle.PicklingError) as error:  # the request cannot be pickled
+            yield Message("refused", f"the explorer cannot compute this: {error}")
             return
         future.add_done_callback(lambda done: from_a_thread(None))
         end = math.inf
@@ -323,17 +329,17 @@ class Pool:
                 else:
                     yield message
         except TimeoutError:
-            words = f"stopped after {self.caps.seconds:g} s, the limit of this explorer: ask for less, or use Python"
+            words = f"stopped after {self.caps.seconds:g} s, the limit of this explorer: make the computation smaller, or use Python"
             yield Message("refused", words)
         finally:
             future.cancel()
 
     def _last(self, future: Future[Message]) -> Message:
-        """The message that ends a job."""
+        """Return the last message of a job."""
         try:
             return future.result(timeout=0)
         except (WorkerDied, CancelledError):
-            words = f"the computation needs more than {self.caps.megabytes} MB, or broke off: make it smaller"
+            words = f"the computation needs more than {self.caps.megabytes} MB, or ended unexpectedly: make it smaller"
             return Message("refused", words)
         except Exception as error:
             return Message("refused", sentence(error))
@@ -348,7 +354,7 @@ class Pool:
 
 @dataclass
 class Job:
-    """A request, and the function that receives its messages."""
+    """A request and the function for its messages."""
 
     name: str
     request: dict[str, Any]
@@ -362,11 +368,11 @@ class Runner:
     Parameters
     ----------
     pool
-        Where they run.
+        The workers that run the jobs.
     on_running
-        Called with (running, done, total) as a job starts, advances and ends.
+        Function that is called with (running, done, total) when a job starts, advances and ends.
     document
-        The Bokeh document of the page, whose lock a change needs; None outside a server.
+        The Bokeh document of the page, whose lock a change needs. None outside a server.
     """
 
     def __init__(self, pool: Pool, on_running: Callable[..., None], document: Any = None):
@@ -377,15 +383,15 @@ class Runner:
 
     @property
     def running(self) -> bool:
-        """Whether a job is under way."""
+        """Whether a job is running."""
         return self._task is not None and not self._task.done()
 
     def start(self, name: str, tell: Callable[[Message], None], /, **request: Any) -> None:
-        """Start a job in place of the present one; a quick curve is let finish first."""
+        """Start a job in place of the current job. A fast curve is finished first."""
         job = Job(name, request, tell)
         try:
             loop = asyncio.get_running_loop()
-        except RuntimeError:  # no page is served (a script): do it here and now
+        except RuntimeError:  # in a script no page is served, so the job runs in this process
             self._job = job
             asyncio.run(self._follow(job))
             return
@@ -399,7 +405,7 @@ class Runner:
         self._begin(job)
 
     def cancel(self) -> None:
-        """Stop the present job at the request of the visitor; it gets a message."""
+        """Stop the current job at the request of the visitor, with a message."""
         job, self._next = self._job if self.running else None, None
         self._stop()
         if job is not None:
@@ -452,7 +458,7 @@ class Runner:
         job.tell(message)
 
     def _later(self, job: Job, action: Callable[[], None]) -> None:
-        """Change the page where that is allowed: with its lock, in the order of the messages; a stopped job is silent."""
+        """Change the page with its lock and in the order of the messages. A stopped job changes nothing."""
 
         def act() -> None:
             if self._job is job:
@@ -473,26 +479,28 @@ class Runner:
 def _answer(send: Callable[[Message], None], job: str, request: dict[str, Any], megabytes: int) -> Message:
     """Run a job in a worker process; its parts go to `send`, at most one per `TELL_EVERY` seconds."""
     send(Message("started"))
-    began = told = time.monotonic()
+    began = last = time.monotonic()
 
     def report(part: Any, done: int, total: int) -> None:
-        nonlocal told
+        nonlocal last
         now = time.monotonic()
-        if part is not None or now - told >= TELL_EVERY:
-            told = now
+        if part is not None or now - last >= TELL_EVERY:
+            last = now
             send(Message("part", part, done, total, now - began))
 
     try:
         value = JOBS[job](report, **request)
     except MemoryError:
-        return Message("refused", f"this needs more than {megabytes} MB, the limit of this explorer: make it smaller")
+        return Message(
+            "refused", f"the computation needs more than {megabytes} MB, the limit of this explorer: make it smaller"
+        )
     except Exception as error:
         return Message("refused", sentence(error))
     return Message("result", value, seconds=time.monotonic() - began)
 
 
 def sentence(error: Exception) -> str:
-    """What an error says to a visitor: its own words if it is about the input, else a request to report it.
+    """Return the message of an error for a visitor, or a request to report the error if it is not about the input.
 
     >>> sentence(ValueError("ratio = 0 is not allowed"))
     'ratio = 0 is not allowed'
@@ -503,4 +511,4 @@ def sentence(error: Exception) -> str:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         return lines[0].removeprefix(f"{TooCostly.__name__}: ") if lines else type(error).__name__
     traceback.print_exception(error)
-    return f"this failed ({type(error).__name__}); please report it, and move the parameters in the meantime"
+    return f"this failed ({type(error).__name__}); please report it, and use other parameters in the meantime"

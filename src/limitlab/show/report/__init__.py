@@ -1,4 +1,4 @@
-"""The report: the ledger, every law with theory against simulation, and the figures, on one self-contained HTML page."""
+"""The report, a self-contained HTML page with claims, comparisons of theory and simulation, and figures."""
 
 from limitlab.show.report._write import Summary as Summary
 from limitlab.show.report._write import write_report as write_report

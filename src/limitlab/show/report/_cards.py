@@ -1,4 +1,4 @@
-"""The cards of the report: a law with its comparisons, a claim with what decided it, and the table of all claims."""
+"""The cards of laws and claims in the report, and the table of all claims."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LAWS = "The laws"
 
 
 def law_card(law: type[Law], comparison: Comparison | BaseException, seconds: float = 0.0) -> tuple[Card, Picture | None]:
-    """The card of a law and the picture of its first check point."""
+    """Return the card of a law and the picture of its first check point."""
     name, load, broken = law_id(law), loading(law), isinstance(comparison, BaseException)
     body, picture = "", None
     if isinstance(comparison, BaseException):
@@ -38,7 +38,7 @@ def law_card(law: type[Law], comparison: Comparison | BaseException, seconds: fl
         for i, part in enumerate(points, 1):
             where = f"check point {i}" if known > 1 else "its check point"
             if i == 1:
-                caption = f"{name} at {where}: the limit (lines) and experiments (points) of what decided."
+                caption = f"{name} at {where}: the limit (lines) and experiments (points) of the observables that decided the verdict."
                 picture = drawn(f"law-{slug(name)}", replace(part, rows=most_decisive(part)).plot(), caption)
             body += comparison_body(part, where, picture if i == 1 else None)
         if len(points) < known:
@@ -62,7 +62,7 @@ def law_card(law: type[Law], comparison: Comparison | BaseException, seconds: fl
 
 
 def about(law: type[Law]) -> str:
-    """What a law says of itself; its parameters folded away."""
+    """Return the description of a law as HTML, with its parameters in a folded table."""
     facts = definitions(
         {
             "Status": escape(law.status),
@@ -81,13 +81,16 @@ def about(law: type[Law]) -> str:
 
 
 def claim_links(law: str, shown: list[str]) -> str:
-    """The claims that exercise a law, those that the page shows as links."""
-    links = [f'<a href="#claim-{slug(one)}">{escape(one)}</a>' if one in shown else escape(one) for one in claims_of(law)]
+    """Return the claims about a law as HTML, with links to claims that are on the page."""
+    links = [
+        f'<a href="#claim-{slug(claim)}">{escape(claim)}</a>' if claim in shown else escape(claim)
+        for claim in claims_of(law)
+    ]
     return definitions({"Claims": ", ".join(links)})
 
 
 def parameters_table(law: type[Law]) -> str:
-    """The parameters of a law: name, symbol, default, range, meaning."""
+    """Return a table of the parameters of a law with symbol, default, range and meaning."""
     rows = [
         {
             "parameter": Code(name),
@@ -102,9 +105,12 @@ def parameters_table(law: type[Law]) -> str:
 
 
 def comparison_body(comparison: Comparison, where: str, picture: Picture | None) -> str:
-    """The verdict, the figure, the row of the error budget that decided, and the others folded away."""
+    """Return a comparison as HTML, with verdict, figure and error budget.
+
+    The row that decided the verdict is visible, and the other rows are folded.
+    """
     law = comparison.law
-    given = ", ".join(
+    parameters = ", ".join(
         f"{name} = {number(getattr(law, name))}" for name in type(law).parameters() if name in law.model_fields_set
     )
     sizes = ", ".join(str(int(size)) for size in comparison.dataset["size"].values)
@@ -133,7 +139,7 @@ def comparison_body(comparison: Comparison, where: str, picture: Picture | None)
     return (
         f"<h4>{escape(where.capitalize())} {badge(comparison.verdict)}</h4>"
         f"<p>{typeset(comparison.explanation)}</p>"
-        f'<p class="soft">{escape(given) or "defaults"}; sizes {sizes} ({typeset(law.simulation.size_meaning)}); '
+        f'<p class="soft">{escape(parameters) or "defaults"}; sizes {sizes} ({typeset(law.simulation.size_meaning)}); '
         f"seeds {first} to {last}.</p>"
         + (picture.shown() if picture else "")
         + '<p class="soft">Error budget of the observable that decided:</p>'
@@ -144,11 +150,11 @@ def comparison_body(comparison: Comparison, where: str, picture: Picture | None)
 
 
 DRAWN = 2
-"""Observables of a law that are drawn; `limitlab compare LAW --plot FILE` draws all."""
+"""Number of observables of a law that are drawn. `limitlab compare LAW --plot FILE` draws all."""
 
 
 def most_decisive(comparison: Comparison) -> tuple[Row, ...]:
-    """The rows of the error budget on which the verdict hangs, the weightiest first."""
+    """Return the rows of the error budget that determine the verdict, the most important first."""
     order = ("agree", "underpowered", "disagree")
     return tuple(
         sorted(
@@ -158,45 +164,45 @@ def most_decisive(comparison: Comparison) -> tuple[Row, ...]:
 
 
 def _typed(value: object) -> str:
-    """A value as the command line takes it."""
+    """Return a value in the spelling of the command line."""
     if isinstance(value, (tuple, list)) and any(isinstance(item, (tuple, list)) for item in value):
         return "'" + repr(value).replace("(", "[").replace(",)", "]").replace(")", "]") + "'"
     return number(value).replace(", ", ",")
 
 
 def theory_page(law: type[Law]) -> str:
-    """The page that derives a law, as HTML; an empty text if the law names none."""
+    """Return the path of the theory page of a law as HTML, or an empty text if there is none."""
     package = package_of(law)
     folder = "docs" if package is None else package.name
     return f"<code>{escape(folder)}/theory/{escape(law.page)}.md</code>" if law.page else ""
 
 
 def loading(law: type[Law]) -> str:
-    """The option that a command needs to load the package of a law; empty for a built-in law."""
+    """Return the option that loads the package of a law, or an empty text for a built-in law."""
     package = package_of(law)
     return "" if package is None else laws_option(package.name)
 
 
 CLAIMS = "The claims"
 NUMBERS_SHOWN = 60
-"""Further numbers of a claim that are listed; `limitlab verify ID --json` has all of them."""
+"""Largest number of further numbers of a claim on the page. `limitlab verify ID --json` prints all."""
 
 
 def verdict_of(record: Record) -> str:
-    """The word of a claim's badge: its status, or why it could not be decided.
+    """Return the word on the badge of a claim, which is its status or the reason why it is undecided.
 
-    A claim that fails only because a comparison inside it had too few draws says so.
+    A claim that fails only because a comparison had too few draws is "underpowered".
     """
     if record.status != "fail":
         return record.status
     if record.outcome is None:
         return "broken"
-    open_ones = [one for one in record.outcome.criteria if not one.holds]
-    return "underpowered" if open_ones and all(one.value == "underpowered" for one in open_ones) else "fail"
+    failed = [criterion for criterion in record.outcome.criteria if not criterion.holds]
+    return "underpowered" if failed and all(criterion.value == "underpowered" for criterion in failed) else "fail"
 
 
 def ledger_table(records: Sequence[Record]) -> str:
-    """The whole ledger as one table; the script of the page makes it sort, filter and search."""
+    """Return a table of all claims as HTML. The script of the page sorts, filters and searches it."""
     rows = "".join(_row(record) for record in records)
     verdicts = dict.fromkeys(verdict_of(record) for record in records)
     areas = dict.fromkeys(record.claim.area for record in records)
@@ -207,7 +213,7 @@ def ledger_table(records: Sequence[Record]) -> str:
     )
     return (
         '<section id="the-ledger"><h2>The ledger</h2>'
-        "<p>Every statement of the theory as a check that can fail. An id leads to its card.</p>"
+        "<p>Every claim is a statement of the theory with a test that can fail. Click an id to open its card.</p>"
         '<form class="tools" hidden><input type="search" id="search" placeholder="Search claims" aria-label="Search claims">'
         f"{_choice('verdict', verdicts)}{_choice('area', areas)}"
         '<output id="shown" aria-live="polite"></output></form>'
@@ -221,19 +227,19 @@ def _choice(name: str, values: Mapping[str, None]) -> str:
 
 
 def _row(record: Record) -> str:
-    one, verdict = record.claim, verdict_of(record)
+    claim, verdict = record.claim, verdict_of(record)
     seconds = f"{record.outcome.seconds:.1f}" if record.outcome else ""
-    searched = " ".join([one.id, one.statement, one.area, verdict, *one.laws, one.figure or ""]).lower()
+    searched = " ".join([claim.id, claim.statement, claim.area, verdict, *claim.laws, claim.figure or ""]).lower()
     return (
-        f'<tr data-words="{escape(searched)}" data-verdict="{escape(verdict)}" data-area="{escape(one.area)}">'
-        f'<td data-key="{_order(one.id)}"><a href="#claim-{slug(one.id)}">{escape(one.id)}</a></td>'
-        f"<td>{typeset(one.statement)}</td><td>{badge(verdict)}</td><td>{escape(one.area)}</td>"
+        f'<tr data-words="{escape(searched)}" data-verdict="{escape(verdict)}" data-area="{escape(claim.area)}">'
+        f'<td data-key="{_order(claim.id)}"><a href="#claim-{slug(claim.id)}">{escape(claim.id)}</a></td>'
+        f"<td>{typeset(claim.statement)}</td><td>{badge(verdict)}</td><td>{escape(claim.area)}</td>"
         f'<td class="number">{seconds}</td></tr>'
     )
 
 
 def _order(claim_id: str) -> str:
-    """J2 comes before J10."""
+    """Return a key for sorting, in which J2 precedes J10."""
     letters = claim_id.rstrip("0123456789")
     return f"{letters}{int(claim_id[len(letters) :] or 0):04d}"
 
@@ -242,12 +248,12 @@ def _order(claim_id: str) -> str:
 
 
 def claim_card(record: Record, pictures: Mapping[str, Picture], laws: Sequence[str], full: bool = False) -> Card:
-    """A claim with what decided it, its figure, its time and how to check it again."""
+    """Return the card of a claim, with its criteria, figure, time and the command that checks it again."""
     one, verdict, again = record.claim, verdict_of(record), " --full" if full else ""
     load = escape(laws_option(one.package))
     body = "" if record.outcome is None else _decided(record.outcome)
     if record.error:
-        body += f'<p class="problem">The check broke: {escape(record.error)}</p>'
+        body += f'<p class="problem">The check raised an error: {escape(record.error)}</p>'
     if one.figure and one.figure in pictures:
         body += pictures[one.figure].shown()
     body += definitions(
@@ -273,14 +279,14 @@ def claim_card(record: Record, pictures: Mapping[str, Picture], laws: Sequence[s
 
 
 def _decided(outcome: Outcome) -> str:
-    """The criteria with what was found; further numbers folded away."""
+    """Return the criteria with their measured values as HTML. Further numbers are folded."""
     rows = [
         {
-            "criterion": Words(one),
-            "found": Words(one.value) if isinstance(one.value, str) else number(one.value),
-            "holds": Verdict("pass" if one.holds else "underpowered" if one.value == "underpowered" else "fail"),
+            "criterion": Words(item),
+            "found": Words(item.value) if isinstance(item.value, str) else number(item.value),
+            "holds": Verdict("pass" if item.holds else "underpowered" if item.value == "underpowered" else "fail"),
         }
-        for one in outcome.criteria
+        for item in outcome.criteria
     ]
     further = [(name, value) for name, value in outcome.measured.items()]
     listed = [{"number": Words(name.replace("_", " ")), "value": number(value)} for name, value in further[:NUMBERS_SHOWN]]
@@ -289,7 +295,7 @@ def _decided(outcome: Outcome) -> str:
 
 
 def seeds_of(one: Claim) -> str:
-    """Where the seeds of a check stand: they are fixed, so that it gives the same numbers again."""
+    """Return the function that contains the fixed seeds of a check, as HTML."""
     if one.check is None:
         return ""
     file = one.check.__module__.replace(".", "/") + ".py"

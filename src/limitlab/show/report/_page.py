@@ -1,4 +1,7 @@
-"""The page itself: inline style and script, small pieces of HTML, figures as data. Nothing is loaded from elsewhere."""
+"""Functions that make the HTML of the report, with inline style, script and figures.
+
+The page loads nothing from other files or servers.
+"""
 
 from __future__ import annotations
 
@@ -29,14 +32,14 @@ if TYPE_CHECKING:
 
 
 WIDEST, SHARPEST = 1100, 96
-"""Of a picture inside the page: pixels across, and pixels per inch, at most."""
+"""Largest width in pixels, and largest number of pixels per inch, of a picture on the page."""
 FEW_COLOURS, MANY_COLOURS = 64, 256
-"""Colours of a picture of lines and points, and of one with shaded areas."""
+"""Number of colours of a picture with lines and points, and of a picture with shaded areas."""
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A drawn figure as data: it stands once in the page, and every card that needs it shows it from there."""
+    """A figure as data. The page contains it once, and several cards can show it."""
 
     name: str
     caption: str
@@ -45,11 +48,11 @@ class Picture:
     height: int
 
     def definition(self) -> str:
-        """The picture itself, in the store of pictures at the end of the page."""
+        """Return the data of the picture as HTML, for the end of the page."""
         return f'<image id="picture-{self.name}" href="{self.source}" width="{self.width}" height="{self.height}"/>'
 
     def shown(self) -> str:
-        """The picture with its caption, where it is looked at."""
+        """Return the picture with its caption as HTML, for a card."""
         return (
             f'<figure style="max-width:{round(self.width / 16, 1)}rem"><svg viewBox="0 0 {self.width} {self.height}" role="img" '
             f'aria-label="{escape(self.caption)}"><use href="#picture-{self.name}"/></svg>'
@@ -59,22 +62,22 @@ class Picture:
 
 @dataclass(frozen=True)
 class Card:
-    """A claim, a law or a figure that unfolds: its title, its verdict, what it says, and whether it failed or stayed undecided.
+    """A claim, a law or a figure on the page, as a block that a reader can unfold.
 
     Attributes
     ----------
     anchor, group
-        Its place on the page.
+        Anchor of the card, and heading of its group.
     title, lead
-        What stands beside the verdict while it is folded; the lead is HTML.
+        Texts next to the verdict of the folded card; the lead is HTML.
     body
-        What unfolds, HTML.
+        Content of the unfolded card, HTML.
     verdict
-        The word of its badge.
+        The word on the badge.
     words
-        What the search looks through.
+        The text that the search uses.
     seconds
-        Time that it took.
+        Time of the computation.
     """
 
     anchor: str
@@ -89,7 +92,7 @@ class Card:
     seconds: float = 0.0
 
     def html(self) -> str:
-        """The card, folded."""
+        """Return the folded card as HTML."""
         mark = badge(self.verdict) if self.verdict else ""
         return (
             f'<details class="card" id="{self.anchor}"><summary><strong>{escape(self.title)}</strong> {mark} '
@@ -117,19 +120,19 @@ $content
 
 
 def page(title: str, parts: Sequence[str], pictures: Iterable[Picture]) -> str:
-    """The whole page from its parts, in their order, and the store of its pictures."""
+    """Return the page with its parts and pictures as HTML."""
     inline = resources.files(__package__)
     return PAGE.substitute(
         title=escape(title),
         style=inline.joinpath("style.css").read_text(encoding="utf-8"),
         script=inline.joinpath("page.js").read_text(encoding="utf-8"),
         content="\n".join(parts),
-        pictures="".join(one.definition() for one in pictures),
+        pictures="".join(picture.definition() for picture in pictures),
     )
 
 
 def section(heading: str, cards: Sequence[Card], intro: str = "") -> str:
-    """Cards under a heading, and under the headings of their groups where there are several."""
+    """Return cards under a heading, and under the headings of their groups if there are several, as HTML."""
     parts = [f'<section id="{slug(heading)}"><h2>{escape(heading)}</h2>{intro}']
     group = ""
     several = len({card.group for card in cards}) > 1
@@ -142,7 +145,7 @@ def section(heading: str, cards: Sequence[Card], intro: str = "") -> str:
 
 
 def slug(text: str) -> str:
-    """A name for an anchor.
+    """Return the anchor of a text.
 
     >>> slug("Theory against simulation")
     'theory-against-simulation'
@@ -151,20 +154,20 @@ def slug(text: str) -> str:
 
 
 MEANINGS = {
-    "pass": "every criterion holds, and they settle the claim",
-    "consistent": "nothing was found against the claim, but only the full check decides",
+    "pass": "every criterion holds, and the check can decide the claim",
+    "consistent": "the quick check passed, but only the full check can decide",
     "fail": "a criterion does not hold",
-    "not implemented": "nobody checks this yet",
-    "agree": "no observable is off by more than its error budget, and every budget is small enough to tell",
-    "disagree": "an observable is off by more than its error budget",
-    "underpowered": "too few draws, or too small sizes, to tell",
-    "broken": "the check itself broke",
+    "not implemented": "there is no check of this claim yet",
+    "agree": "the gap of every observable is within its error budget, and every budget is below the resolution",
+    "disagree": "the gap of an observable exceeds its error budget",
+    "underpowered": "the draws are too few, or the sizes too small, for a decision",
+    "broken": "the check raised an error",
 }
-"""What the words of the badges mean."""
+"""Meanings of the words on the badges."""
 
 
 def badge(word: str) -> str:
-    """A word in the colour of what it means.
+    """Return a verdict as a coloured badge, HTML.
 
     >>> badge("not implemented")
     '<span class="badge not-implemented">not implemented</span>'
@@ -173,12 +176,12 @@ def badge(word: str) -> str:
 
 
 def legend(words: Iterable[str]) -> str:
-    """What the words of the badges mean."""
+    """Return the meanings of the words on the badges, as HTML."""
     return folded("What the verdicts mean", definitions({word: MEANINGS[word] for word in words if word in MEANINGS}))
 
 
 def table(rows: Sequence[Mapping[str, Any]], kind: str = "") -> str:
-    """Rows as a table of the style `kind`; a verdict is shown as a badge."""
+    """Return rows as an HTML table of the style `kind`, with verdicts as badges."""
     if not rows:
         return ""
     head = "".join(f"<th{_align(value)}>{escape(name)}</th>" for name, value in rows[0].items())
@@ -196,24 +199,24 @@ def _align(value: Any) -> str:
 
 
 def definitions(pairs: Mapping[str, str]) -> str:
-    """A list of terms and (escaped) texts; empty texts are left out."""
+    """Return terms and (escaped) texts as an HTML list. Empty texts are left out."""
     items = "".join(f"<dt>{escape(term)}</dt><dd>{text}</dd>" for term, text in pairs.items() if text)
     return f"<dl>{items}</dl>"
 
 
 def folded(title: str, inside: str) -> str:
-    """What is there for who wants it."""
+    """Return a folded block as HTML."""
     return f"<details><summary>{escape(title)}</summary>{inside}</details>" if inside else ""
 
 
 def problem(error: BaseException | str) -> str:
-    """What went wrong in a card, in place of what it would have shown."""
+    """Return an error as HTML, as a replacement for the content of a card."""
     words = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
     return f'<p class="problem">This part failed: {escape(words)}</p>'
 
 
 def drawn(name: str, figure: Figure, caption: str) -> Picture:
-    """A figure as small data: no more pixels than a page shows, few colours, WebP without loss."""
+    """Return a figure as small data, with limited resolution, few colours and lossless WebP compression."""
     from matplotlib.collections import QuadMesh
     from PIL import Image
 
@@ -223,7 +226,7 @@ def drawn(name: str, figure: Figure, caption: str) -> Picture:
     shaded = any(axes.images or any(isinstance(part, QuadMesh) for part in axes.collections) for axes in figure.axes)
     colours = MANY_COLOURS if shaded else FEW_COLOURS
     plain = Image.fromarray(shown).convert("RGB")
-    # by coverage: the colour of a few points must not give way to one more shade of a large area
+    # reduce colours by coverage, so that the colour of a few points is not lost to a shade of a large area
     image = plain.quantize(colours, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).convert("RGB")
     small = io.BytesIO()
     image.save(small, "WEBP", lossless=True, method=4)
@@ -232,38 +235,38 @@ def drawn(name: str, figure: Figure, caption: str) -> Picture:
 
 
 def provenance(quick: bool, seconds: float) -> str:
-    """Everything that the numbers of the page may depend on."""
+    """Return everything that the numbers of the page may depend on, as HTML."""
     facts = {
         "Version": escape(f"limitlab {version('limitlab')}"),
         "Commit": escape(commit() or "not known (installed without its history)"),
         "Date": now().strftime("%d %B %Y, %H:%M UTC"),
-        "Experiments": "quick: small sizes" if quick else "full: the sizes that decide",
-        "Time": f"{seconds:.0f} s for what was not known before" if seconds else "",
+        "Experiments": "quick (small sizes)" if quick else "full (sizes that can decide every claim)",
+        "Time": f"{seconds:.0f} s for results that were not stored" if seconds else "",
         "Machine": escape(machine()),
         "Made by": f"<code>limitlab report {'--quick' if quick else '--full'}</code>",
     }
-    names = ", ".join(f"{name}&nbsp;{found}" for name, found in versions().items())
+    names = ", ".join(f"{name}&nbsp;{number}" for name, number in versions().items())
     return definitions(facts) + folded("Versions of everything", f"<p>Python&nbsp;{platform.python_version()}, {names}</p>")
 
 
 def versions() -> dict[str, str]:
-    """The versions of the packages that limitlab declares, and of those found with them.
+    """Return the versions of the packages that limitlab declares, and of their dependencies.
 
     >>> "numpy" in versions()
     True
     """
-    found: dict[str, str] = {}
+    installed: dict[str, str] = {}
     for line in requires("limitlab") or ():
         name = re.split(r"[^\w.-]", line, maxsplit=1)[0]
         try:
-            found[name] = version(name)
+            installed[name] = version(name)
         except PackageNotFoundError:
             continue
-    return dict(sorted(found.items()))
+    return dict(sorted(installed.items()))
 
 
 def commit() -> str:
-    """The commit of the source, with a mark if it was changed since; empty where there is no history."""
+    """Return the commit of the source, with a mark if files were changed, or an empty text without a history."""
     origin = distribution("limitlab").read_text("direct_url.json")
     installed = json.loads(origin).get("vcs_info", {}).get("commit_id", "") if origin else ""
     root = Path(str(files("limitlab"))).parents[1]
@@ -279,7 +282,7 @@ def commit() -> str:
 
 
 def machine() -> str:
-    """Processor, cores and system; no name of the machine."""
+    """Return processor, number of cores and system, without the name of the machine."""
     info = Path("/proc/cpuinfo")
     model = re.search(r"model name\s*:\s*(.+)", info.read_text()) if info.exists() else None
     processor = model[1] if model else platform.processor() or platform.machine()
@@ -287,6 +290,6 @@ def machine() -> str:
 
 
 def now() -> datetime:
-    """The present time, or SOURCE_DATE_EPOCH where a reproducible build sets it."""
+    """Return the present time, or SOURCE_DATE_EPOCH if a reproducible build sets it."""
     fixed = os.environ.get("SOURCE_DATE_EPOCH")
     return datetime.fromtimestamp(int(fixed), UTC) if fixed else datetime.now(UTC)

@@ -1,6 +1,6 @@
-"""Running what the report shows, and writing it: claims, a comparison per law, figures.
+"""Functions that compute the parts of the report and write the page.
 
-The parts are independent tasks: a claim to check, a law to compare, a figure to draw.
+The parts are independent tasks. A task checks a claim, compares a law or draws a figure.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PartTask:
-    """A card of a law, or a figure, as a task: its cell holds what is shown; comparisons inside it keep their own cells in `cache`."""
+    """A card of a law, or a figure, as a task. Its cell contains the HTML, and comparisons store their cells in `cache`."""
 
     kind: Literal["law", "figure"]
     name: str
@@ -59,7 +59,7 @@ class PartTask:
 
     @property
     def content(self) -> dict[str, Any]:
-        """What is shown, how, and the source of the package that shows it."""
+        """Return everything that the result depends on, with the source code of the report."""
         law = {} if self.law is None else {"law": identity(self.law), "revision": self.law.revision}
         about = {"part": self.kind, "name": self.name, "quick": self.quick, "caption": self.caption}
         sources = [
@@ -70,19 +70,19 @@ class PartTask:
 
     @property
     def where(self) -> str:
-        """The task in words."""
+        """Return the task in words."""
         return f"{self.kind} {self.name}"
 
     def run(self) -> Cell:
         """Make the card of the law, or draw the figure."""
         card: Card | None = None
         if self.package:
-            know_package(self.package)  # a worker process has not loaded it yet
+            know_package(self.package)  # a worker process has not loaded the package yet
         with caching(self.cache):
             if self.law is not None:
                 start = time.perf_counter()
-                found = attempt(self.law, self.quick)
-                card, picture = law_card(self.law, found, time.perf_counter() - start)
+                comparison = attempt(self.law, self.quick)
+                card, picture = law_card(self.law, comparison, time.perf_counter() - start)
             else:
                 from limitlab.lab.figures import figure
 
@@ -92,27 +92,30 @@ class PartTask:
 
 
 def unpacked(cell: Cell) -> tuple[Card | None, Picture | None]:
-    """What a task made."""
+    """Return the card and the picture in the cell of a task."""
     made = json.loads(str(cell.values["made"]))
     return (Card(**made["card"]) if made["card"] else None, Picture(**made["picture"]) if made["picture"] else None)
 
 
 EFFORT: dict[bool, dict[str, Any]] = {True: dict(budget=2.0, resolution=0.1), False: dict(budget=300.0, resolution=0.05)}
-"""Of a quick and of a full report: seconds per law for adding draws, and the smallest gap worth noticing."""
+"""Seconds per law for further draws, and the smallest gap to detect, in a quick and in a full report."""
 FEWEST = 8
-"""Draws per size that a quick report plans at least. It plans a quarter of a law's own, which are meant for half of its resolution,
-makes do with a part of these where they agree, and adds more where all of them do not decide."""
+"""Smallest number of draws per size in a quick report.
+
+A quick report starts with a quarter of the draws of a law, because those are for half of its resolution. It stops early if the verdict is
+"agree", and adds draws if these do not decide.
+"""
 
 
 def attempt(law: type[Law], quick: bool) -> Comparison | Exception:
-    """The comparison of a law at its check points, in a quick report at the first of them; or what went wrong."""
+    """Return the comparison of a law at its check points (in a quick report at the first), or the error that it raised."""
     from limitlab.lab import compare
 
     seeds = min(law.simulation.draws, max(FEWEST, law.simulation.draws // 4)) if quick else None
     try:
-        chosen = law.check_points()[0] if quick else law
-        return compare(chosen, seeds=seeds, early=quick, progress=False, **EFFORT[quick])
-    except Exception as error:  # shown in the law's card
+        compared = law.check_points()[0] if quick else law
+        return compare(compared, seeds=seeds, early=quick, progress=False, **EFFORT[quick])
+    except Exception as error:  # the card of the law shows the error
         return error
 
 
@@ -121,7 +124,7 @@ FIGURES = "Further figures"
 
 @dataclass(frozen=True)
 class Summary:
-    """What a report found: names of the failed sections and claims, of laws left undecided, and how many claims stand where."""
+    """Summary of a report, with the names of failed parts and undecided laws, and the numbers of claims by status."""
 
     failed: tuple[str, ...]
     passed: int
@@ -130,11 +133,11 @@ class Summary:
     undecided: tuple[str, ...] = ()
 
     def counts(self) -> dict[str, int]:
-        """The counts by name."""
+        """Return the counts by name."""
         return {"claims_passed": self.passed, "claims_not_implemented": self.missing, "laws": self.laws}
 
     def line(self) -> str:
-        """One line for the terminal."""
+        """Return a line for the terminal."""
         end = f"failed: {', '.join(self.failed)}" if self.failed else "nothing failed"
         weak = f" (too few draws to decide: {', '.join(self.undecided)})" if self.undecided else ""
         return f"{self.passed} claims pass, {self.missing} are not implemented, {self.laws} laws compared{weak}; {end}"
@@ -155,20 +158,20 @@ def write_report(
     path
         File to write.
     laws
-        Laws to include (default: all). Claims and figures are those of these laws, and all claims without a check.
+        Laws to include (default: all). The report contains the claims and figures of these laws, and all claims without a check.
     quick
-        Small experiments, or the sizes that decide.
+        Whether to run small experiments instead of the full checks.
     engine
-        As in `limitlab.sweep`: None does everything here, a number starts that many worker processes.
+        Engine of the tasks, as in `limitlab.sweep`. None means this process, and a number means that many worker processes.
     store
-        Folder in which finished parts and the draws behind them are kept: a second run computes only what changed.
+        Folder for finished parts and their draws. A second run computes only what changed.
     progress
-        As in `limitlab.sweep`.
+        Progress option, as in `limitlab.sweep`.
 
     Returns
     -------
     Summary
-        What failed (nothing, one hopes). A part that fails says so on the page; the others are written all the same.
+        The failed parts and the counts. The page shows the error of a failed part, and the other parts are written normally.
     """
     target, began = require_writable(path), time.perf_counter()
     chosen = list(all_laws().values()) if laws is None else list(laws)
@@ -179,15 +182,15 @@ def write_report(
     everything = len(chosen) == len(all_laws())
     figures = figure_parts(claims, everything, quick, cache, foreign)
     parts = [PartTask("law", law_id(law), quick, cache, law=law, package=_package(law)) for law in chosen]
-    # Figures take longest and laws keep to a budget: the long ones first, so that no worker waits for the last one.
+    # start long tasks first, so that no worker is idle at the end; figures take longest, and laws have a time limit
     tasks: list[Task] = [*figures, *(ClaimTask(claim.id, quick, cache, claim.package) for claim in checked), *parts]
     run = run_tasks(tasks, engine, Cells(cache) if cache else None, progress, "writing the report")
     if run.interrupted:
-        kept = f"; the finished ones are kept in {cache!r}" if cache else ""
+        kept = f"; finished parts are stored in {cache!r}" if cache else ""
         raise KeyboardInterrupt(f"stopped after {run.done} of {len(tasks)} parts{kept}")
     first, second = len(figures), len(figures) + len(checked)
-    found = {record.claim.id: record for record in records_of(checked, run.part(first, second))}
-    records = [found.get(claim.id, Record(claim, "not implemented")) for claim in claims]
+    checked_records = {record.claim.id: record for record in records_of(checked, run.part(first, second))}
+    records = [checked_records.get(claim.id, Record(claim, "not implemented")) for claim in claims]
     pictures, broken = drawn_figures(figures, run.part(0, first))
     cards, own_pictures = law_cards(parts, run.part(second, len(tasks)), [claim.id for claim in claims])
     names = [law_id(law) for law in chosen]
@@ -212,7 +215,7 @@ def write_report(
 
 
 def drawn_figures(parts: Sequence[PartTask], run: RunResult) -> tuple[dict[str, Picture], list[Card]]:
-    """The pictures by the id of their figure, and a card for every figure that could not be drawn."""
+    """Return the pictures by the id of their figure, and a card for every figure that could not be drawn."""
     pictures, broken = {}, []
     for position, (part, cell) in enumerate(zip(parts, run.cells, strict=True)):
         picture = unpacked(cell)[1] if cell else None
@@ -224,7 +227,7 @@ def drawn_figures(parts: Sequence[PartTask], run: RunResult) -> tuple[dict[str, 
 
 
 def law_cards(parts: Sequence[PartTask], run: RunResult, claims: list[str]) -> tuple[list[Card], list[Picture]]:
-    """A card for every law, also for one whose worker died, and their pictures."""
+    """Return a card for every law and their pictures. A law whose worker process ended gets a card with an error."""
     cards, pictures = [], []
     for position, (part, cell) in enumerate(zip(parts, run.cells, strict=True)):
         assert part.law is not None
@@ -238,19 +241,19 @@ def law_cards(parts: Sequence[PartTask], run: RunResult, claims: list[str]) -> t
 
 
 def broken_card(kind: str, name: str, lead: str, error: str) -> Card:
-    """In place of a card, what went wrong with it."""
+    """Return a card with an error, as a replacement for a card that could not be made."""
     return Card(f"{kind}-{slug(name)}", "", name, lead, problem(error), verdict="broken", failed=True)
 
 
 def figure_card(name: str, picture: Picture) -> Card:
-    """A figure that no claim shows."""
+    """Return the card of a figure that belongs to no claim."""
     load = escape(laws_option(_prefix(name)))
     again = f'<p class="soft">Draw it: <code>limitlab figure {escape(name)}{load}</code></p>'
     return Card(f"figure-{slug(name)}", "", name, typeset(picture.caption), picture.shown() + again)
 
 
 def figures_left_out(drawn: Sequence[str]) -> str:
-    """The figures that a quick report does not draw, with what they show and how to see them."""
+    """Return a list of the figures that a quick report does not draw, as HTML."""
     names = {name: words for name, words in describe_figures().items() if name not in drawn}
     if not names:
         return ""
@@ -263,14 +266,14 @@ def figures_left_out(drawn: Sequence[str]) -> str:
 
 
 def whole_packages(laws: Sequence[type[Law]]) -> set[str]:
-    """The packages of other authors all of whose laws are chosen."""
+    """Return the packages of other authors whose laws are all in the report."""
     return {name for name, package in packages().items() if set(package.laws.values()) <= set(laws)}
 
 
 def claims_of(names: set[str], foreign: Collection[str] = ()) -> list[Claim]:
-    """The claims that concern these laws, and those that have no check yet; with all laws also those that name no law.
+    """Return the claims about these laws, and those that have no check yet.
 
-    Of the packages `foreign` all claims are included.
+    With all laws, claims without a law are included too. All claims of the packages `foreign` are included.
     """
     whole = names >= set(all_laws())
     return [
@@ -283,7 +286,7 @@ def claims_of(names: set[str], foreign: Collection[str] = ()) -> list[Claim]:
 def figure_parts(
     claims: Sequence[Claim], everything: bool, quick: bool, cache: str | None, foreign: Collection[str] = ()
 ) -> list[PartTask]:
-    """The figures of these claims and of the packages `foreign`; all figures in a full report on all laws."""
+    """Return the figures of these claims and of the packages `foreign`, or all figures in a full report on all laws."""
     wanted, every = {claim.figure for claim in claims}, everything and not quick
     drawn = {
         name: words for name, words in describe_figures().items() if name in wanted or _prefix(name) in foreign or every
@@ -294,38 +297,39 @@ def figure_parts(
 
 
 def _prefix(name: str) -> str:
-    """The package in the id of a figure; empty for a figure of limitlab."""
+    """Return the package in the id of a figure, or an empty text for a figure of limitlab."""
     return name.partition(":")[0] if ":" in name else ""
 
 
 def _package(law: type[Law]) -> str:
-    """The name of the package of another author that a law was loaded from; empty for a built-in law."""
+    """Return the name of the package that contains a law, or an empty text for a built-in law."""
     package = package_of(law)
     return package.name if package is not None else ""
 
 
 def spread_by_file(names: Iterable[str]) -> list[str]:
-    """The first figure of every file, then the second of each, ...: figures of one file call the same compiled functions, and workers that
-    draw them at the same time would all compile them.
+    """Return the first figure of every file, then the second of every file, and so on.
+
+    Figures of the same file call the same compiled functions. Workers that draw them at the same time would all compile these functions.
 
     >>> spread_by_file(["alignment-mixture", "alignment-xor", "ridge-path"])
     ['alignment-mixture', 'ridge-path', 'alignment-xor']
     """
-    seen: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     rounds = {}
     for name in names:
         home = all_figures()[name].__module__
-        rounds[name] = seen[home]
-        seen[home] += 1
+        rounds[name] = counts[home]
+        counts[home] += 1
     return sorted(rounds, key=rounds.__getitem__)
 
 
 def header() -> str:
-    """The title, what is on the page, and where."""
+    """Return the title, the introduction and the contents of the page as HTML."""
     return (
         "<header><h1>limitlab: the limit laws of learning, checked</h1>"
-        "<p>Each law is predicted, simulated at growing size, and compared. Squared errors carry no factor 1/2; "
-        "noise is a standard deviation.</p></header>"
+        "<p>This page compares the prediction of each law with simulations at growing size. Squared errors have no factor 1/2. "
+        "Noise is a standard deviation.</p></header>"
         f'<nav aria-label="Contents"><a href="#the-ledger">Ledger</a><a href="#{slug(CLAIMS)}">Claims</a>'
         f'<a href="#{slug(LAWS)}">Laws</a><a href="#provenance">How this page was made</a>'
         '<button type="button" data-cards="open" hidden>Unfold all cards</button>'
@@ -337,7 +341,7 @@ VERDICTS = ("pass", "consistent", "underpowered", "fail", "broken", "not impleme
 
 
 def summary_bar(records: Sequence[Record], laws: Sequence[Card]) -> str:
-    """How many claims and laws stand where, at a glance."""
+    """Return the numbers of claims and laws by verdict, as HTML."""
     claims = _counts([verdict_of(record) for record in records], VERDICTS)
     compared = _counts([card.verdict for card in laws], ("agree", "underpowered", "disagree", "broken"))
     tiles = [f'<a class="tile" href="#{slug(CLAIMS)}"><b>{len(records)}</b> claims</a>']
@@ -355,12 +359,12 @@ def summary_bar(records: Sequence[Record], laws: Sequence[Card]) -> str:
     )
 
 
-def _counts(found: Sequence[str], words: Sequence[str]) -> Mapping[str, int]:
-    return {word: found.count(word) for word in words if word in found}
+def _counts(verdicts: Sequence[str], words: Sequence[str]) -> Mapping[str, int]:
+    return {word: verdicts.count(word) for word in words if word in verdicts}
 
 
 def summarise(records: Sequence[Record], cards: Sequence[Card], laws: int) -> Summary:
-    """The counts of a report, and every claim, law and figure that failed."""
+    """Return the summary of a report, with the counts and every claim, law and figure that failed."""
     claims = [record.claim.id for record in records if record.status == "fail"]
     return Summary(
         failed=(*claims, *(card.title for card in cards if card.failed)),
