@@ -79,9 +79,9 @@ def predicted(asked: Asked) -> xr.Dataset:
 
 def beside_best(asked: Asked) -> xr.Dataset:
     """A law's error, the best possible one and the gap, on the grid of its swept parameters where there are any."""
-    from limitlab.laws.classification.beside_best import BesideBest
+    from limitlab.laws.classification.beside_best import HasBayesError
 
-    if not isinstance(asked.law, BesideBest):
+    if not isinstance(asked.law, HasBayesError):
         raise ValueError(
             f"--best is not allowed with {type(asked.law).__name__}: its data are not those of a channel whose best possible error is "
             "known (see BayesOptimal)"
