@@ -108,7 +108,7 @@ class LogisticCalibration(HasBayesError):
         (1.0,), note="of the dimensions, rescaled to add up to 1", above=0, count="shares of size"
     )
     signal_energy: tuple[float, ...] | None = parameter(
-        None, note="one number per group; None for equal variance in all directions, with the size of signal", least=0
+        None, note="one number per group; None spreads the size of signal evenly over the directions", least=0
     )
 
     @model_validator(mode="after")
