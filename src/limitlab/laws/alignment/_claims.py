@@ -106,8 +106,8 @@ def mixture_alignment(check: Check) -> None:
     needed = {name: few.required_test_ratio(20.0, name) for name in MATRICES}
     many = MixtureAlignment(classes=3, snr=20.0, regularizer=0.05, times=(5.0,))
     enough = many.required_test_ratio(5.0, "gradient")
-    seen = [int(many.replace(test_ratio=f * enough).simulate(300, 3).gradient_outliers[0]) for f in (0.25, 6.0)]
-    check.equal("gradient outliers of three classes below and above the required test ratio", str(seen), "[1, 3]")
+    outlier_counts = [int(many.replace(test_ratio=f * enough).simulate(300, 3).gradient_outliers[0]) for f in (0.25, 6.0)]
+    check.equal("gradient outliers of three classes below and above the required test ratio", str(outlier_counts), "[1, 3]")
     check.above("alignment with the Hessian's outliers at small noise", float(sharp.hessian_alignment[0]), 0.97)
     check.above("alignment with the gradient's outliers at small noise", float(sharp.gradient_alignment[0]), 0.97)
     check.below("overlap with the mean of another class at small noise", float(sharp.overlap_other[0]), 0.0)

@@ -340,7 +340,7 @@ def hermite_series(quick: bool = True) -> Figure:
     limits: dict[str, Any] = dict(yscale="log", ylim=(1e-12, 2))
     finish(left, "degree $k$", "squared coefficient $u_k^2$", "kinks make slow tails", xscale="log", **limits)
     label = r"$1-\sum_{k\leq K}u_k^2\,/\,\mathbb{E}\,s(Z)^2$"
-    finish(right, "degree $K$", label, "what the series misses", **limits)
+    finish(right, "degree $K$", label, "second moment beyond degree $K$", **limits)
     return figure
 
 

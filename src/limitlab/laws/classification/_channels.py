@@ -153,18 +153,18 @@ class Prior:
             entries *= (rng.random(size) < self.density) / np.sqrt(self.density)
         return entries
 
-    def posterior(self, seen: Array, variance: float) -> tuple[Array, Array]:
-        """Return mean and variance of an entry given its noisy observation `seen`, with Gaussian noise of the given variance.
+    def posterior(self, observation: Array, variance: float) -> tuple[Array, Array]:
+        """Return mean and variance of an entry given its noisy observation, with Gaussian noise of the given variance.
 
         >>> Prior("gaussian").posterior(np.array([1.0]), 1.0)
         (array([0.5]), array([0.5]))
         """
         if self.name == "rademacher":
-            mean = np.tanh(seen / variance)
+            mean = np.tanh(observation / variance)
             return mean, 1 - mean**2
         size = 1 / self.density if self.name == "sparse" else 1.0
         shrink = size / (size + variance)
-        mean, spread = shrink * seen, np.full_like(seen, shrink * variance)
+        mean, spread = shrink * observation, np.full_like(observation, shrink * variance)
         if self.name == "gaussian" or self.density == 1:
             return mean, spread
         from scipy.special import expit
@@ -172,7 +172,7 @@ class Prior:
         odds = (
             np.log(self.density / (1 - self.density))
             + np.log(variance / (size + variance)) / 2
-            + seen**2 * shrink / (2 * variance)
+            + observation**2 * shrink / (2 * variance)
         )
         share = expit(odds)
         return share * mean, share * (spread + mean**2) - (share * mean) ** 2

@@ -1,7 +1,7 @@
 """The least error of any method for a generalised linear model, and the error of message passing.
 
 Setting.  x ~ N(0, I_p), coefficients beta = x0/sqrt(p) with independent entries of x0 from a prior of variance 1; n labels that depend on
-          z = <beta, x> through a channel. The learner knows prior and channel.
+          z = <beta, x> through a channel. The learner uses the true prior and channel.
 Limit.    n, p -> infinity with p/n fixed (`ratio`); alpha = n/p.
 Result.   The squared overlap q of the posterior mean with the truth solves, with V = 1 - q, omega = sqrt(q) v, v standard Gaussian,
 
@@ -85,14 +85,14 @@ class BayesOptimal(Law):
     page = "bayes_optimal"
     observables = {
         "overlap_gamp": _of_message_passing("q", "squared overlap with the truth"),
-        "precision_gamp": _of_message_passing(r"\hat q", "precision with which a coefficient is seen"),
+        "precision_gamp": _of_message_passing(r"\hat q", "precision of the effective observation of a coefficient"),
         "estimation_error_gamp": _of_message_passing("1-q", "mean squared error of the coefficients"),
         "classification_error_gamp": _of_message_passing(r"P_{\mathrm{err}}", "probability of a wrong label"),
         "test_error_gamp": _of_message_passing(r"E_{\mathrm{test}}", "mean squared error on a new noisy label"),
         "excess_risk_gamp": _of_message_passing("R", "mean squared error on a new noiseless label"),
         # no known algorithm reaches the error of the best method everywhere, so no experiment measures it
         "overlap": observable("overlap", "q", compared=False),
-        "precision": observable("precision with which a coefficient is seen", r"\hat q", compared=False),
+        "precision": observable("precision of the effective observation of a coefficient", r"\hat q", compared=False),
         "estimation_error": observable("mean squared error of the coefficients", "1-q", compared=False),
         **shared("classification_error", "test_error", "excess_risk", compared=False),
     }

@@ -44,7 +44,7 @@ TEST_INPUTS = 4096
 
 
 class LogisticCalibration(HasBayesError):
-    """p predictors, n patients: are odds ratios inflated, are risks calibrated, and does the logistic fit exist at all?
+    """With p predictors and n patients, are odds ratios inflated, are risks calibrated, and does the logistic fit exist at all?
 
     Examples
     --------

@@ -61,7 +61,9 @@ class Isotropic:
 
 @dataclass(frozen=True)
 class RandomFeatures:
-    """Random features in their Gaussian equivalent: Sigma = mu1^2 W W' + mu*^2, W with `width` rows per column, of unit length.
+    """Gaussian equivalent of random features, with covariance Sigma = mu1^2 W W' + mu*^2.
+
+    W has `width` rows per column, and its rows have unit length.
 
     >>> population = RandomFeatures(width=2.0, samples=2.0, linear=0.5, nonlinear=0.0908450569081047**0.5)
     >>> round(population.correlation, 10)
