@@ -86,7 +86,7 @@ def test_limits_of_the_margin():
         (lambda: Perceptron(ratio=0.5), "ratio = 0.5 is not allowed"),
         (lambda: Perceptron.from_data([[1.0], [1.0]], [1, -1]), "no direction separates"),
         (lambda: Perceptron.from_data([[1.0], [1.0]], [1, 2]), "labels must be -1 or"),
-        (lambda: Perceptron().support, "make it by from_data"),
+        (lambda: Perceptron().support, r"from_data\(X, y\)"),
     ],
 )
 def test_bad_input(call, words):

@@ -20,8 +20,11 @@ AREA = "Online SGD"
 
 
 class Runs(NamedTuple):
-    """Runs of SGD against theory at every time: largest gap of an alignment and largest relative gap of a top eigenvalue, of the mean
-    over runs and of the worst run, and the numbers at the last time."""
+    """Largest gaps between runs of SGD and the theory, over all times.
+
+    `gap` belongs to the alignments and `top`, a relative gap, to the top eigenvalues; both are gaps of the mean over runs. `worst_gap` and
+    `worst_top` are the same gaps of the worst run. `numbers` holds the values at the last time.
+    """
 
     gap: float
     top: float
@@ -31,18 +34,18 @@ class Runs(NamedTuple):
 
 
 def runs_against_theory(law: MixtureAlignment, size: int, seeds: range, blocks: int) -> Runs:
-    """Alignments and top eigenvalues of the first blocks, averaged in every run and then over runs."""
+    """Return the gaps of alignments and top eigenvalues, averaged over the first blocks of every run and then over runs."""
     times = np.atleast_1d(np.asarray(law.times, dtype=float))
-    theory, found = law.theory(), np.array([one_run(law, size, seed, blocks, times) for seed in seeds])
+    theory, measured = law.theory(), np.array([one_run(law, size, seed, blocks, times) for seed in seeds])
     expected = np.array(
         [[theory[f"{name}_alignment"], theory[f"top_{name}_eigenvalue"]] for name in MATRICES]
     )  # (2, 2, times)
-    gaps = (found - expected) / np.stack([np.ones_like(expected[:, 0]), expected[:, 1]], axis=1)
+    gaps = (measured - expected) / np.stack([np.ones_like(expected[:, 0]), expected[:, 1]], axis=1)
     errors = gaps.std(axis=0, ddof=1) / len(gaps) ** 0.5
     numbers: dict[str, Number] = {}
     for index, name in enumerate(MATRICES):
         last = f"{name} alignment at t = {times[-1]:g}, M = {law.test_ratio:g} d"
-        numbers |= {last: float(found[:, index, 0, -1].mean()), f"{last} (theory)": float(expected[index, 0, -1])}
+        numbers |= {last: float(measured[:, index, 0, -1].mean()), f"{last} (theory)": float(expected[index, 0, -1])}
     numbers[f"largest standard error of a mean alignment, M = {law.test_ratio:g} d"] = float(errors[:, 0].max())
     mean, worst = np.abs(gaps.mean(axis=0)).max(axis=(0, 2)), np.abs(gaps).max(axis=(0, 1, 3))
     numbers[f"largest gap of an alignment in a single run, M = {law.test_ratio:g} d"] = float(worst[0])
@@ -51,27 +54,28 @@ def runs_against_theory(law: MixtureAlignment, size: int, seeds: range, blocks: 
 
 
 def one_run(law: MixtureAlignment, size: int, seed: int, blocks: int, times: Array) -> Array:
-    """Alignment and top eigenvalue of both matrices at all times, means over the first blocks; shape (2, 2, times)."""
+    """Return the alignment and the top eigenvalue of both matrices, as means over the first blocks; the shape is (2, 2, times)."""
     from limitlab.laws.alignment._softmax_sgd import block_eigenpairs, draw_mixture, weights_of
 
     k, draw = law.classes, law.draw(size, seed)
     runs = law.train(draw, times)
     shares, spread = np.full(k, 1 / k), law.snr**-0.5
     samples, labels = draw_mixture(draw.rng, np.eye(k, size), shares, spread, draw.count("test_ratio"), single=True)
-    found = np.empty((2, 2, len(times)))
+    averages = np.empty((2, 2, len(times)))
     for index, name in enumerate(MATRICES):
         for t, x in enumerate(runs):
             pairs = [block_eigenpairs(samples, weights_of(name, samples, labels, x, c), k) for c in range(blocks)]
-            rho = [np.linalg.norm(one.vectors.T @ x[c]) / np.linalg.norm(x[c]) for c, one in enumerate(pairs)]
-            found[index, :, t] = np.mean(rho), np.mean([one.values[0] for one in pairs])
-    return found
+            rho = [np.linalg.norm(pair.vectors.T @ x[c]) / np.linalg.norm(x[c]) for c, pair in enumerate(pairs)]
+            averages[index, :, t] = np.mean(rho), np.mean([pair.values[0] for pair in pairs])
+    return averages
 
 
 @claim("J22", AREA, MixtureAlignment, figure="alignment-mixture")
 def mixture_alignment(check: Check) -> None:
-    """In a Gaussian mixture SGD lives in the outlier eigenspaces of Hessian and gradient matrix, given enough test samples.
+    """In a Gaussian mixture, SGD aligns with the outlier eigenspaces of Hessian and gradient matrix if there are enough test samples.
 
-    Ten classes against the prediction at two test ratios; the number of outliers; the limit of many test samples and small noise.
+    The check compares runs with ten classes with the prediction at two test ratios. It counts the outliers, and it tests the limit of many
+    test samples and small noise.
     """
     size, times = (300, (10.0, 20.0)) if check.quick else (1000, (10.0, 20.0, 50.0))
     allowed, allowed_top = (0.05, 0.1) if check.quick else (0.02, 0.03)
@@ -102,8 +106,8 @@ def mixture_alignment(check: Check) -> None:
     needed = {name: few.required_test_ratio(20.0, name) for name in MATRICES}
     many = MixtureAlignment(classes=3, snr=20.0, regularizer=0.05, times=(5.0,))
     enough = many.required_test_ratio(5.0, "gradient")
-    seen = [int(many.replace(test_ratio=f * enough).simulate(300, 3).gradient_outliers[0]) for f in (0.25, 6.0)]
-    check.equal("gradient outliers of three classes below and above the required test ratio", str(seen), "[1, 3]")
+    outlier_counts = [int(many.replace(test_ratio=f * enough).simulate(300, 3).gradient_outliers[0]) for f in (0.25, 6.0)]
+    check.equal("gradient outliers of three classes below and above the required test ratio", str(outlier_counts), "[1, 3]")
     check.above("alignment with the Hessian's outliers at small noise", float(sharp.hessian_alignment[0]), 0.97)
     check.above("alignment with the gradient's outliers at small noise", float(sharp.gradient_alignment[0]), 0.97)
     check.below("overlap with the mean of another class at small noise", float(sharp.overlap_other[0]), 0.0)
@@ -124,9 +128,9 @@ def mixture_alignment(check: Check) -> None:
 def second_layer_values(
     rng: np.random.Generator, dimension: int, width: int, snr: float, time: float, captured: int | None, samples: int
 ) -> tuple[Array, float]:
-    """Eigenvalues of the second layer's Hessian block after training, and the second layer's alignment with the first four.
+    """Return the eigenvalues of the second layer's Hessian block after training and the layer's alignment with the first four.
 
-    A start that announces `captured` clusters, or (None) a Gaussian one.
+    The signs of the start select `captured` clusters (`announce`). With None the start is Gaussian.
     """
     from limitlab.laws.alignment._softmax_sgd import (
         alignment,
@@ -142,7 +146,7 @@ def second_layer_values(
         v, a, b, _ = announce(rng, v, a, b, captured, dimension)
     counts, spread = np.array([round(time * dimension)]), snr**-0.5
     xor_path(rng, v, a, b, gram, spread, 0.05, 1 / dimension, dimension, counts)
-    w = weights_in_space(a, b, gram, width + 2)  # the second layer's block sees a sample through W Y only
+    w = weights_in_space(a, b, gram, width + 2)  # the second layer's block depends on W Y only
     points, labels = draw_xor(rng, width + 2, spread, samples)
     h, hessian, _ = sample_weights(points, labels, v, w)
     pairs = second_layer_block(h, hessian)
@@ -151,9 +155,10 @@ def second_layer_values(
 
 @claim("J23", AREA, XorAlignment, XorMixture, figure="alignment-xor")
 def xor_alignment(check: Check) -> None:
-    """In the XOR mixture the same alignment holds layer by layer; rank-deficient runs show fewer outliers.
+    """In the XOR mixture the same alignment holds in each layer, and runs that miss a cluster show fewer outliers.
 
-    Outliers count the captured clusters, at small noise and at the noise of the figures; both layers against the prediction.
+    The check counts outliers and captured clusters at small noise and at the noise of the figures. It compares both layers with the
+    prediction.
     """
     rng, counts = np.random.default_rng(23), []
     for captured in (1, 2, 3, 4):

@@ -19,7 +19,7 @@ MATRIX_NAMES = {"hessian": "Hessian", "gradient": "gradient"}
 
 
 def alignment_mixture(quick: bool = True) -> Figure:
-    """Alignment of SGD with the tops of Hessian and gradient blocks over time, for ten classes and several test ratios."""
+    """Alignment of SGD with the top eigenspaces of Hessian and gradient blocks over time, for ten classes and several test ratios."""
     figure, panels = new_figure(columns=3, width=4.3)
     sizes, runs, points = ((80, 160), 4, 64) if quick else ((125, 250, 500), 8, 128)
     times, few = (*np.linspace(1.0, 21.0, 14), *np.linspace(25.0, 60.0, 7)), (5.0, 10.0, 20.0, 35.0, 50.0)
@@ -85,7 +85,7 @@ def alignment_spectra(quick: bool = True) -> Figure:
 
 
 def alignment_xor(quick: bool = True) -> Figure:
-    """Second-layer outliers of XOR networks whose starts announce 1 to 4 clusters, over time; first-layer outliers against the penalty."""
+    """Second-layer outliers over time for starts that lead to 1 to 4 clusters of XOR, and first-layer outliers against the penalty."""
     figure, panels = new_figure(columns=3, rows=2, width=4.3, height=3.9)
     size, width, snr = (200, 8, 1e3) if quick else (1000, 20, 1e4)
     for captured, axes in zip((1, 2, 3, 4), panels, strict=False):
@@ -101,7 +101,9 @@ def alignment_xor(quick: bool = True) -> Figure:
     penalties, tried = np.linspace(0.005, 0.12, 60), (0.02, 0.05, 0.08, 0.11)
     for index, captured in enumerate((4, 3, 2, 1)):
         law, label = XorAlignment(captured=captured), f"{captured} cluster{'s' if captured > 1 else ''}"
-        draws = (12 if captured == 2 else 4) if quick else 40  # two may share a class or not: two values, one per draw
+        draws = (
+            (12 if captured == 2 else 4) if quick else 40
+        )  # two clusters may or may not share a label, and a draw shows one of the two values
         along(
             panels[5], law, "regularizer", "first_layer_gradient", penalties, tried,
             size=100, seeds=draws, index=index, label=label,
@@ -112,7 +114,7 @@ def alignment_xor(quick: bool = True) -> Figure:
 
 
 def _second_layer_run(axes: Axes, captured: int, size: int, width: int, snr: float) -> None:
-    """The five largest second-layer eigenvalues of one run, over eq. (16) of each cluster that its start announces."""
+    """Draw the five largest second-layer eigenvalues of one run and eq. (16) for each cluster that its start announces."""
     from limitlab.laws.alignment._softmax_sgd import draw_xor, sample_weights, second_layer_block, weights_in_space
     from limitlab.models.xor_chain import random_start, xor_path
 
@@ -129,15 +131,15 @@ def _second_layer_run(axes: Axes, captured: int, size: int, width: int, snr: flo
         rows.append(second_layer_block(h, hessian).values[:5])
     paths = [second_layer_path(penalty, float(square), fine) for square in squares[squares > 0]]
     ordered = np.sort(paths, axis=0)[::-1]
-    for index, found in enumerate(np.array(rows).T):
+    for index, eigenvalues in enumerate(np.array(rows).T):
         if index < captured:
             theory_line(axes, fine, ordered[index], index, "limit, eq. (16)" if index == 0 else None)
-        simulation_points(axes, times, found, None, index, f"eigenvalue {index + 1}")
+        simulation_points(axes, times, eigenvalues, None, index, f"eigenvalue {index + 1}")
     axes.axhline(0.0, color="grey", linewidth=0.8)
 
 
 def alignment_layers(quick: bool = True) -> Figure:
-    """Both layers of an XOR network align with their outliers, and where the eigenvectors of a mixture's block point."""
+    """Alignment of both layers of an XOR network with their outliers, and components of the eigenvectors of a mixture's block."""
     from limitlab.laws.alignment._softmax_sgd import (
         alignment,
         block_eigenpairs,

@@ -1,8 +1,8 @@
-"""Softmax regression on a Gaussian mixture: online SGD with full vectors, and the blocks of its test matrices.
+"""Online SGD of softmax regression on a Gaussian mixture with full vectors, and the blocks of its test matrices.
 
 A sample of class a is Y = mu_a + spread * N(0, I); the loss is -<x^a, Y> + log sum_c exp <x^c, Y>; a step is
-x <- x - delta (grad L + penalty x). A block of a test matrix is (1/M) sum_l w_l Y_l Y_l^T; only the weights w change with x, so that the
-samples are drawn once, and the block is never formed when it is large.
+x <- x - delta (grad L + penalty x). A block of a test matrix is (1/M) sum_l w_l Y_l Y_l^T. Only the weights w change with x, so the samples
+are drawn once. A large block is never formed.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ Array = NDArray[np.float64]
 
 
 FORMED = 450
-"""Up to this dimension forming a block and solving it is quicker than products with vectors."""
+"""Largest dimension in which a block is formed and diagonalised, which is quicker there than products with vectors."""
 CACHED = 250_000
-"""Numbers in single precision that stay in a processor's cache."""
+"""Number of single-precision values that fit into a processor's cache."""
 BESIDE = 4
-"""Eigenvalues of the noise's block whose distance tells how far apart eigenvalues at the edge lie."""
+"""Number of largest eigenvalues of the noise block whose spread measures the spacing of eigenvalues at the edge."""
 
 
 @numba.njit(cache=True, nogil=True)
@@ -38,7 +38,7 @@ def sgd_path(
     delta: float,
     counts: NDArray[np.int64],
 ) -> Array:
-    """Weights (times, k, d) after the given numbers of steps.
+    """Return the weights (times, k, d) after the given numbers of steps.
 
     >>> rng, means = np.random.default_rng(0), np.eye(3, 20)
     >>> path = sgd_path(rng, np.zeros((3, 20)), means, np.ones(3) / 3, 0.2, 0.01, 0.05, np.array([0, 400]))
@@ -79,7 +79,7 @@ def sgd_path(
 def draw_mixture(
     rng: np.random.Generator, means: Array, shares: Array, spread: float, count: int, single: bool = False
 ) -> tuple[Array, NDArray[np.int64]]:
-    """Samples (count, d) and their labels; in `single` precision where half the memory matters.
+    """Draw samples (count, d) and their labels; `single` selects single precision, which needs half the memory.
 
     >>> samples, labels = draw_mixture(np.random.default_rng(0), np.eye(2, 5), np.ones(2) / 2, 0.0, 4)
     >>> bool(np.all(samples.argmax(axis=1) == labels))
@@ -94,7 +94,7 @@ def draw_mixture(
 
 
 def weights_of(matrix: Literal["hessian", "gradient"], samples: Array, labels: NDArray[np.int64], x: Array, c: int) -> Array:
-    """Weights w of the block cc: pi_c (1 - pi_c) for the Hessian, (y_c - pi_c)^2 for the gradients' second moment.
+    """Return the weights of the block cc, pi_c (1 - pi_c) for the Hessian and (y_c - pi_c)^2 for the gradients' second moment.
 
     >>> samples, labels = np.eye(2, 4), np.array([0, 1])
     >>> weights_of("gradient", samples, labels, np.zeros((2, 4)), 0).tolist()
@@ -107,8 +107,11 @@ def weights_of(matrix: Literal["hessian", "gradient"], samples: Array, labels: N
 
 
 class Block(NamedTuple):
-    """What a block shows: its largest eigenvalues, the edge of its noise, how many lie outside, and the alignment of a vector with the
-    space of the first `count` of them."""
+    """Measured properties of a block.
+
+    These are its largest eigenvalues, the edge of its noise, the number of eigenvalues outside that edge, and the alignment of a vector
+    with the space of the first `count` eigenvectors.
+    """
 
     values: Array
     edge: float
@@ -119,26 +122,26 @@ class Block(NamedTuple):
 def block_measurement(samples: Array, weights: Array, special: Array, fresh: Array, vector: Array, count: int) -> Block:
     """Measure one block (1/M) sum_l w_l Y_l Y_l^T.
 
-    The edge is the largest eigenvalue of the same block of pure noise: of samples whose components along the `special` directions (p rows:
-    means and weights) are replaced by `fresh` noise (M, p). An eigenvalue of the block counts as outside when it exceeds this edge by
-    more than twice the distance over which the noise's first four eigenvalues are spread.
+    The edge is the largest eigenvalue of the same block of pure noise. In the samples of pure noise, the components along the `special`
+    directions (p rows, the means and the weights) are replaced by `fresh` noise (M, p). An eigenvalue of the block counts as outside if it
+    exceeds this edge by more than twice the distance over which the first four eigenvalues of the noise are spread.
 
     >>> rng = np.random.default_rng(0)
     >>> samples = rng.standard_normal((4000, 30)) * 0.1
     >>> samples[:, 0] += 1
     >>> fresh = rng.standard_normal((4000, 1)) * 0.1
-    >>> found = block_measurement(samples, np.ones(4000), np.eye(1, 30), fresh, np.eye(30)[0], 1)
-    >>> found.outliers, bool(found.alignment > 0.99)
+    >>> block = block_measurement(samples, np.ones(4000), np.eye(1, 30), fresh, np.eye(30)[0], 1)
+    >>> block.outliers, bool(block.alignment > 0.99)
     (1, True)
     """
     rows, size = samples.shape
-    basis, wanted = np.linalg.qr(special.T)[0], min(count + 3, size)
+    basis, eigenvalue_count = np.linalg.qr(special.T)[0], min(count + 3, size)
     if size <= FORMED:
         from scipy.linalg import eigh
 
         scaled = samples * (weights / rows)[:, None]
         block = scaled.T @ samples
-        values, vectors = eigh(block, subset_by_index=(size - wanted, size - 1))
+        values, vectors = eigh(block, subset_by_index=(size - eigenvalue_count, size - 1))
         pairs = Eigenpairs(values[::-1], vectors[:, ::-1])
         beside = basis @ (fresh.T @ scaled)  # the new components with the old ones
         beside -= beside @ basis @ basis.T
@@ -147,7 +150,7 @@ def block_measurement(samples: Array, weights: Array, special: Array, fresh: Arr
         noise += basis @ ((fresh.T * (weights / rows)) @ fresh) @ basis.T
         edges = eigh(noise, subset_by_index=(size - BESIDE, size - 1), eigvals_only=True)[::-1]
     else:
-        pairs = block_eigenpairs(samples, weights, wanted)
+        pairs = block_eigenpairs(samples, weights, eigenvalue_count)
         renewed = samples + (fresh - samples @ basis) @ basis.T
         edges = block_eigenpairs(renewed, weights, BESIDE).values
     edge = float(edges[0])
@@ -156,12 +159,12 @@ def block_measurement(samples: Array, weights: Array, special: Array, fresh: Arr
 
 
 def block_eigenpairs(samples: Array, weights: Array, count: int, tolerance: float = 1e-4) -> Eigenpairs:
-    """The top of a block (1/M) sum_l w_l Y_l Y_l^T from products with vectors, in single precision.
+    """Return the top eigenpairs of (1/M) sum_l w_l Y_l Y_l^T, computed from products with vectors in single precision.
 
     >>> samples = np.random.default_rng(0).standard_normal((300, 100))
-    >>> found = block_eigenpairs(samples, np.ones(300), 2)
+    >>> pairs = block_eigenpairs(samples, np.ones(300), 2)
     >>> exact = np.linalg.eigvalsh(samples.T @ samples / 300)[::-1][:2]
-    >>> bool(np.all(np.abs(found.values / exact - 1) < 1e-3))
+    >>> bool(np.all(np.abs(pairs.values / exact - 1) < 1e-3))
     True
     """
     rows = samples.astype(np.float32, copy=False)
@@ -171,7 +174,7 @@ def block_eigenpairs(samples: Array, weights: Array, count: int, tolerance: floa
 
     def product(v: Array) -> Array:
         direction, image = v.astype(np.float32), np.zeros(v.size, dtype=np.float32)
-        for start in range(0, len(rows), length):  # each piece is read from memory once for both of its products
+        for start in range(0, len(rows), length):  # both products of a piece use one read from memory
             piece = rows[start : start + length]
             image += (scaled[start : start + length] * (piece @ direction)) @ piece
         return image.astype(np.float64)
@@ -183,7 +186,7 @@ def block_eigenpairs(samples: Array, weights: Array, count: int, tolerance: floa
 
 
 def draw_xor(rng: np.random.Generator, dimension: int, spread: float, count: int) -> tuple[Array, Array]:
-    """Samples (count, N) around +-mu (label 1) and +-nu (label 0), the first two axes, and their labels.
+    """Draw samples (count, N) around +-mu (label 1) and +-nu (label 0), the first two axes, and their labels.
 
     >>> samples, labels = draw_xor(np.random.default_rng(0), 5, 0.0, 3)
     >>> np.abs(samples).sum(axis=1).tolist()
@@ -196,7 +199,9 @@ def draw_xor(rng: np.random.Generator, dimension: int, spread: float, count: int
 
 
 def weights_in_space(a: Array, b: Array, gram: Array, dimension: int) -> Array:
-    """First-layer weights (K, N) with the given overlaps and Gram matrix: what the chain of statistics stands for, up to a rotation.
+    """Return first-layer weights (K, N) with the given overlaps and Gram matrix.
+
+    The chain of statistics determines these weights up to a rotation.
 
     >>> weights_in_space(np.ones(1), np.zeros(1), 4 * np.eye(1), 4).tolist()
     [[1.0, 0.0, 2.0, 0.0]]
@@ -209,7 +214,7 @@ def weights_in_space(a: Array, b: Array, gram: Array, dimension: int) -> Array:
 
 
 def sample_weights(samples: Array, labels: Array, v: Array, w: Array) -> tuple[Array, Array, Array]:
-    """Preactivations h (M, K), and the weights of a sample in the Hessian, sigma'(f), and in the gradients' second moment, e^2.
+    """Return preactivations h (M, K) and sample weights, sigma'(f) in the Hessian and e^2 in the gradients' second moment.
 
     >>> h, hessian, gradient = sample_weights(np.eye(2), np.ones(2), np.zeros(1), np.ones((1, 2)))
     >>> hessian.tolist(), gradient.tolist()
@@ -223,7 +228,7 @@ def sample_weights(samples: Array, labels: Array, v: Array, w: Array) -> tuple[A
 
 
 def second_layer_block(h: Array, weights: Array) -> Eigenpairs:
-    """All eigenpairs of E[weight g g^T], g = relu(h).
+    """Return all eigenpairs of E[weight g g^T] with g = relu(h).
 
     >>> second_layer_block(np.array([[2.0, -1.0]]), np.ones(1)).values.tolist()
     [4.0, 0.0]
@@ -234,7 +239,7 @@ def second_layer_block(h: Array, weights: Array) -> Eigenpairs:
 
 
 def first_layer_block(samples: Array, h: Array, weights: Array, neuron: int, count: int = 2) -> Eigenpairs:
-    """The top of E[weight 1{h_i > 0} Y Y^T] of neuron i, per squared second-layer weight.
+    """Return the top eigenpairs of E[weight 1{h_i > 0} Y Y^T] of neuron i, per squared second-layer weight.
 
     >>> samples = np.vstack([np.eye(2, 10), np.eye(2, 10)])
     >>> first_layer_block(samples, np.ones((4, 1)), np.array([1.0, 2.0, 1.0, 2.0]), 0).values.round(6).tolist()
@@ -244,7 +249,7 @@ def first_layer_block(samples: Array, h: Array, weights: Array, neuron: int, cou
 
 
 def alignment(vector: Array, pairs: Eigenpairs, count: int) -> float:
-    """Length of a vector's projection to the first eigenvectors, relative to its own.
+    """Return the length of a vector's projection to the first `count` eigenvectors, divided by the vector's length.
 
     >>> alignment(np.array([3.0, 4.0]), Eigenpairs(np.ones(2), np.eye(2)), 1)
     0.6

@@ -1,11 +1,13 @@
-"""Diagonal blocks of the test Hessian and of the gradients' second moment: bulk, outliers, alignment (docs/theory/alignment.md).
+"""Bulk, outliers and alignment of the diagonal blocks of the test Hessian and of the gradients' second moment.
+
+The derivation is in docs/theory/alignment.md.
 
 Setting.  H_cc = (1/M) sum pi_c (1 - pi_c) Y Y^T and G_cc = (1/M) sum (y_c - pi_c)^2 Y Y^T over M fresh test samples of the mixture.
 Limit.    d and M -> infinity with M / d fixed (`test_ratio`), at a state (D, q, r) of the symmetric flow.
-Result.   The weight depends on the sample through <x^b, Y> only: bulk (6), outliers (7), their mass (8). When the weight is constant in
-          each class (large lambda, or D = 0) everything is explicit: equation (9).
-Numerics. pi_c is the sigmoid of <x^c, Y> minus the log-sum-exp of the others. Its law is smooth: a grid in that difference, with the
-          part that <x^c, Y> plays integrated exactly and the other k - 1 logits by quasi-random points.
+Result.   The weight depends on the sample through <x^b, Y> only. Equation (6) gives the bulk, (7) the outliers and (8) their mass. If the
+          weight is constant in each class (large lambda, or D = 0), equation (9) is an explicit solution.
+Numerics. pi_c is the sigmoid of <x^c, Y> minus the log-sum-exp of the other logits. The law of this difference is smooth, so it is put on
+          a grid. The integral over <x^c, Y> is exact, and the integral over the other k - 1 logits uses quasi-random points.
 Status.   Derived (deterministic equivalents), checked against test Hessians of SGD runs.
 """
 
@@ -29,13 +31,16 @@ Array = NDArray[np.float64]
 Matrix = Literal["hessian", "gradient"]
 
 RAREST = 1e-6
-"""Larger weights than all but this share of samples are left out: they would move the edge only in runs with millions of test samples."""
+"""Total probability of the largest weights that are left out. They would move the edge only in runs with millions of test samples."""
 FINEST = 0.05
-"""Step of the grid in the logit difference: the weights vary on a scale of 1."""
+"""Step of the grid in the logit difference. The weights vary on a scale of 1."""
 
 
 class BlockSpectrum(NamedTuple):
-    """Where the bulk ends, and the outliers along the block's own mean and along every other one (None: in the bulk)."""
+    """Right edge of the bulk, and the outliers along the block's own mean and along every other mean.
+
+    An outlier is None if it lies in the bulk.
+    """
 
     edge: float
     outlier_own: float | None
@@ -43,7 +48,7 @@ class BlockSpectrum(NamedTuple):
 
 
 def weight(matrix: Matrix, difference: Array, own: bool) -> Array:
-    """Weight of a sample of the block's own class (or of another), as a function of logit pi_c.
+    """Return the weight of a sample of the block's own class (`own`) or of another class, as a function of logit pi_c.
 
     >>> float(weight("hessian", np.zeros(1), True)[0]), float(weight("gradient", np.zeros(1), False)[0])
     (0.25, 0.25)
@@ -57,7 +62,7 @@ def weight(matrix: Matrix, difference: Array, own: bool) -> Array:
 
 
 def checked_matrix(matrix: str) -> Matrix:
-    """A name of a matrix."""
+    """Return the name of a matrix, or raise `Refused` if it is neither "hessian" nor "gradient"."""
     if matrix == "hessian":
         return "hessian"
     if matrix == "gradient":
@@ -66,7 +71,7 @@ def checked_matrix(matrix: str) -> Matrix:
 
 
 def class_weights(classes: int, margin: float, matrix: Matrix) -> tuple[float, float]:
-    """Weights of samples of the own class and of another one, when the logits do not fluctuate.
+    """Return the weights of samples of the block's class and of another class when the logits do not fluctuate.
 
     >>> [round(part, 12) for part in class_weights(10, 0.0, "gradient")]
     [0.81, 0.01]
@@ -77,7 +82,7 @@ def class_weights(classes: int, margin: float, matrix: Matrix) -> tuple[float, f
 
 
 def block_spectrum(classes: int, snr: float, test_ratio: float, margin: float, matrix: Matrix = "hessian") -> BlockSpectrum:
-    """Edge and outliers of a diagonal block when the weight is constant in each class, eq. (9).
+    """Return edge and outliers of a diagonal block when the weight is constant in each class, eq. (9).
 
     Parameters
     ----------
@@ -88,14 +93,14 @@ def block_spectrum(classes: int, snr: float, test_ratio: float, margin: float, m
     test_ratio
         Test samples per dimension.
     margin
-        D, own minus other overlap.
+        D, the overlap with the mean of the weight vector's class minus the overlap with another mean.
     matrix
         "hessian" or "gradient" (second moment of the gradients).
 
     Examples
     --------
-    >>> found = block_spectrum(10, 10.0, 10.0, 0.0, "gradient")
-    >>> round(found.edge, 9), round(found.outlier_own, 9), found.outlier_other
+    >>> spectrum = block_spectrum(10, 10.0, 10.0, 0.0, "gradient")
+    >>> round(spectrum.edge, 9), round(spectrum.outlier_own, 9), spectrum.outlier_other
     (0.03330559, 0.098911011, None)
     """
     for name, value, least in (("classes", classes, 2), ("snr", snr, 0), ("test_ratio", test_ratio, 0)):
@@ -117,9 +122,13 @@ def block_spectrum(classes: int, snr: float, test_ratio: float, margin: float, m
 
 
 class Part(NamedTuple):
-    """Samples of the own class or of the others, on a grid of logit pi_c: probabilities, and second moments of the sample's special
-    components. `alone` are those that every permutation of the other classes leaves alone (4: own and other logits, and the same for
-    what the logits do not see), `mixed` those that it mixes (2 for each of k - 2 directions)."""
+    """Probabilities and second moments of samples of one class type, on a grid of logit pi_c.
+
+    The samples belong to the block's own class or to the other classes. `alone` holds the second moments of the special components that are
+    invariant under permutations of the other classes. There are 4 such components: own logit, other logits, and the two directions
+    orthogonal to these in the same planes, on which the logits do not depend. `mixed` holds those of the components that such a permutation
+    mixes, 2 for each of k - 2 directions.
+    """
 
     difference: Array
     shares: Array
@@ -127,18 +136,18 @@ class Part(NamedTuple):
     mixed: Array
 
 
-@lru_cache(maxsize=128)  # the same for both matrices and for every test ratio
+@lru_cache(maxsize=128)  # both matrices and all test ratios use the same result
 def parts(classes: int, snr: float, margin: float, spread: float, points: int, scramble: int) -> tuple[Part, Part]:
-    """Joint law of logit pi_c and of the sample's special components, for samples of class c and of another class, eq. (10)."""
+    """Return the joint law of logit pi_c and the special components, for samples of class c and of another class, eq. (10)."""
     k, length = classes, math.hypot(margin, math.sqrt(spread))
     cosine, sine = margin / length, math.sqrt(spread) / length
     s, scale = length / math.sqrt(snr), 1 / math.sqrt(snr)
     zeta = gaussian_nodes(k - 1, points, scramble)
-    found = []
+    laws = []
     for own in (True, False):
         logits = s * zeta
         along = scale * zeta  # components of the sample along the other logits' directions
-        hidden = np.zeros(k - 1)  # and in the planes' other directions, which the logits do not see
+        hidden = np.zeros(k - 1)  # components along the planes' other directions, on which the logits do not depend
         if not own:
             logits, along = logits.copy(), along.copy()
             logits[:, 0] += margin
@@ -150,12 +159,12 @@ def parts(classes: int, snr: float, margin: float, spread: float, points: int, s
         reach = math.ceil((centre.max() - centre.min() + 17 * s) / step)
         grid = centre.min() - 8.5 * s + step * np.arange(reach + 1)
         root = math.sqrt(k - 1)
-        rest = np.zeros((len(zeta), 4))  # the sample's components, but for the Gaussian one of its own logit
+        rest = np.zeros((len(zeta), 4))  # the sample's components without the Gaussian of its own logit
         rest[:, 0] = cosine if own else 0.0
         rest[:, 1] = along.sum(axis=1) / root
         rest[:, 2] = -sine if own else 0.0
         rest[:, 3] = hidden.sum() / root
-        xi = (grid - centre[:, None]) / s  # the Gaussian of the own logit that leads to the grid's point
+        xi = (grid - centre[:, None]) / s  # value of the own logit's Gaussian at the grid's point
         density = step / (s * math.sqrt(2 * math.pi)) * np.exp(-(xi**2) / 2) / len(zeta)
         shares = density.sum(axis=0)
         first = rest.T @ (density * xi)
@@ -172,12 +181,15 @@ def parts(classes: int, snr: float, margin: float, spread: float, points: int, s
             mixed[0, 1] = mixed[1, 0] = ((away @ gone) / (k - 2)) @ density
             mixed[1, 1] = (gone @ gone / (k - 2) + scale**2) * shares
         part = 1 / k if own else 1 - 1 / k
-        found.append(Part(grid, part * shares, part * alone, part * mixed))
-    return found[0], found[1]
+        laws.append(Part(grid, part * shares, part * alone, part * mixed))
+    return laws[0], laws[1]
 
 
 class BlockLaw(NamedTuple):
-    """The limit of one block: edge, outliers (largest first, with multiplicity), its largest eigenvalue, and the alignment of x^c."""
+    """The limit of one block.
+
+    It consists of the edge, the outliers (largest first, with multiplicity), the largest eigenvalue, and the alignment of x^c.
+    """
 
     edge: float
     outliers: tuple[float, ...]
@@ -186,7 +198,7 @@ class BlockLaw(NamedTuple):
 
 
 def weights_direction(classes: int, margin: float, spread: float, common: float) -> Array:
-    """x^c in the four directions that permutations of the other classes leave alone, as a unit vector, eq. (11).
+    """Return x^c as a unit vector in the four directions that are invariant under permutations of the other classes, eq. (11).
 
     >>> float(np.linalg.norm(weights_direction(10, 1.0, 0.5, 0.7)).round(12))
     1.0
@@ -207,23 +219,23 @@ def weights_direction(classes: int, margin: float, spread: float, common: float)
 def block_law(
     classes: int, snr: float, test_ratio: float, state: Array, matrix: Matrix, both: tuple[Part, Part]
 ) -> BlockLaw:
-    """Bulk (6), outliers (7) and alignment (8) of a block at the state (D, q, r)."""
+    """Return bulk (6), outliers (7) and alignment (8) of a block at the state (D, q, r)."""
     bulk, left_alone, mixed_up = bulk_and_special(snr, test_ratio, matrix, both)
     alone = outliers(bulk, left_alone)
     mixed = outliers(bulk, mixed_up) if classes > 2 else []
-    copies: list[tuple[float, Outlier | None]] = [(one.value, one) for one in alone]
-    copies += [(one.value, None) for one in mixed for _ in range(classes - 2)]  # orthogonal to x^c
+    copies: list[tuple[float, Outlier | None]] = [(outlier.value, outlier) for outlier in alone]
+    copies += [(outlier.value, None) for outlier in mixed for _ in range(classes - 2)]  # orthogonal to x^c
     copies.sort(key=lambda pair: -pair[0])
     x, square = weights_direction(classes, *state), 0.0
-    for _, one in copies[:classes]:
-        if one is not None:
-            square += one.mass * float(one.direction @ x) ** 2
+    for _, outlier in copies[:classes]:
+        if outlier is not None:
+            square += outlier.mass * float(outlier.direction @ x) ** 2
     edge, values = bulk.edge(), tuple(value for value, _ in copies)
     return BlockLaw(edge, values, max((edge, *values)), math.sqrt(square))
 
 
 def outlier_count(classes: int, snr: float, test_ratio: float, matrix: Matrix, both: tuple[Part, Part]) -> int:
-    """How many outliers (7) a block has, without their places."""
+    """Return the number of outliers (7) of a block without computing their positions."""
     bulk, alone, mixed = bulk_and_special(snr, test_ratio, matrix, both)
     return number_of_outliers(bulk, alone) + ((classes - 2) * number_of_outliers(bulk, mixed) if classes > 2 else 0)
 
@@ -231,7 +243,7 @@ def outlier_count(classes: int, snr: float, test_ratio: float, matrix: Matrix, b
 def bulk_and_special(
     snr: float, test_ratio: float, matrix: Matrix, both: tuple[Part, Part]
 ) -> tuple[WeightedBulk, Array, Array]:
-    """The weights of a block's samples, and the second moments of the special components at every weight: alone, mixed."""
+    """Return the weights of a block's samples and the second moments `alone` and `mixed` of `Part` at every weight."""
     own, other = both
     weights = np.concatenate([weight(matrix, own.difference, True), weight(matrix, other.difference, False)])
     shares = np.concatenate([own.shares, other.shares])
@@ -242,19 +254,19 @@ def bulk_and_special(
 
 
 def often_enough(weights: Array, shares: Array) -> NDArray[np.bool_]:
-    """Which weights stay when the largest ones, of total probability `RAREST`, are left out.
+    """Return a mask of the weights that remain without the largest ones of total probability `RAREST`.
 
     >>> often_enough(np.array([0.1, 0.9, 0.5]), np.array([0.5, 1e-9, 0.5])).tolist()
     [True, False, True]
     """
     order = np.argsort(-weights, kind="stable")
-    kept = np.empty(weights.shape, dtype=bool)
-    kept[order] = np.cumsum(shares[order]) > RAREST
-    return kept
+    mask = np.empty(weights.shape, dtype=bool)
+    mask[order] = np.cumsum(shares[order]) > RAREST
+    return mask
 
 
 def noiseless_law(classes: int, state: Array, matrix: Matrix) -> BlockLaw:
-    """The block at lambda = infinity: w_a / k on every mean, nothing else."""
+    """Return the limit of a block at lambda = infinity, which has the eigenvalue w_a / k on every mean and 0 elsewhere."""
     margin, spread, common = state
     own, other = class_weights(classes, float(margin), matrix)
     values = tuple(sorted([own / classes, *[other / classes] * (classes - 1)], reverse=True))
@@ -262,7 +274,7 @@ def noiseless_law(classes: int, state: Array, matrix: Matrix) -> BlockLaw:
 
 
 def span_alignment(classes: int, margin: float, spread: float, common: float) -> float:
-    """Length of x^c's projection to the span of the means, relative to its own, eq. (5).
+    """Return the length of x^c's projection to the span of the means divided by the length of x^c, eq. (5).
 
     >>> span_alignment(10, 1.0, 0.0, 0.0)
     1.0
@@ -273,11 +285,14 @@ def span_alignment(classes: int, margin: float, spread: float, common: float) ->
 
 # -- Weighted sample covariances: the bulk of (1/M) sum_l w_l z_l z_l^T with z_l Gaussian of variance 1/lambda in d di
 
-OUTSIDE = 1 + 1e-9  # times the edge: what is above is no part of the bulk
+OUTSIDE = 1 + 1e-9  # eigenvalues above this multiple of the edge are outliers
 
 
 class WeightedBulk(NamedTuple):
-    """Weights w with their probabilities, the ratio gam = d / M (0: infinitely many samples) and the noise variance 1 / lambda."""
+    """Weights w with their probabilities, the ratio gam = d / M and the noise variance 1 / lambda.
+
+    gam = 0 stands for infinitely many samples.
+    """
 
     weights: Array
     shares: Array
@@ -285,11 +300,11 @@ class WeightedBulk(NamedTuple):
     variance: float
 
     def filtered(self, m: float) -> Array:
-        """w / (1 + w gam m / lambda)."""
+        """Return w / (1 + w gam m / lambda)."""
         return np.asarray(self.weights / (1 + self.weights * self.ratio * self.variance * m))
 
     def location(self, m: float) -> float:
-        """z(m).
+        """Return z(m).
 
         >>> WeightedBulk(np.ones(1), np.ones(1), 0.25, 1.0).location(-2 / 3)  # Marchenko and Pastur's: z = -1/m + 1/(1 + m/4)
         2.7
@@ -297,18 +312,21 @@ class WeightedBulk(NamedTuple):
         return -1 / m + self.variance * float(self.shares @ self.filtered(m))
 
     def slope(self, m: float) -> float:
-        """dz/dm."""
+        """Return dz/dm."""
         return 1 / m**2 - self.ratio * self.variance**2 * float(self.shares @ self.filtered(m) ** 2)
 
     def edge_transform(self) -> float:
-        """m at the right edge: where gam = E[(w u)^2 / (1 - w u)^2] with u = -gam m / lambda; -inf when gam = 0."""
+        """Return m at the right edge, or -inf if gam = 0.
+
+        At the edge gam = E[(w u)^2 / (1 - w u)^2] with u = -gam m / lambda.
+        """
         from scipy.optimize import brentq
 
         top = float(self.weights[self.shares > 0].max())
         if self.ratio == 0:
             return -math.inf
 
-        def balance(x: float) -> float:  # x = u w_max in (0, 1); the excess of gam over the average, which falls with x
+        def balance(x: float) -> float:  # gam minus the average, which falls with x = u w_max in (0, 1)
             part = self.weights * (x / top)
             return self.ratio - float(self.shares @ (part / np.maximum(1 - part, 1e-300)) ** 2)
 
@@ -317,7 +335,7 @@ class WeightedBulk(NamedTuple):
         return -x / (top * self.ratio * self.variance)
 
     def edge(self) -> float:
-        """The right end of the bulk.
+        """Return the right end of the bulk.
 
         >>> WeightedBulk(np.ones(1), np.ones(1), 0.25, 1.0).edge()  # (1 + sqrt(1/4))^2
         2.25
@@ -327,7 +345,10 @@ class WeightedBulk(NamedTuple):
 
 
 class Outlier(NamedTuple):
-    """An eigenvalue outside the bulk: where it is, its direction among the special ones, the share of its square that lies there."""
+    """An eigenvalue outside the bulk.
+
+    `direction` is the eigenvector's unit projection to the special directions. `mass` is the squared length of that projection.
+    """
 
     value: float
     direction: Array
@@ -335,14 +356,14 @@ class Outlier(NamedTuple):
 
 
 def outliers(bulk: WeightedBulk, block: Array) -> list[Outlier]:
-    """Eigenvalues to the right of the bulk, from the special directions; largest first.
+    """Return the eigenvalues to the right of the bulk that the special directions cause, largest first.
 
     Parameters
     ----------
     bulk
         Weights (J of them), their shares, ratio and variance.
     block
-        E[s s^T; w = w_j], the unfiltered parts of A(m): shape (p, p, J), shares included.
+        E[s s^T; w = w_j], the unfiltered parts of A(m), of shape (p, p, J), including the shares.
 
     Examples
     --------
@@ -361,7 +382,7 @@ def outliers(bulk: WeightedBulk, block: Array) -> list[Outlier]:
         values, vectors = np.linalg.eigh(matrix(0.0))
         return [Outlier(float(v), u, 1.0) for v, u in zip(values[::-1], vectors.T[::-1], strict=True) if v > edge * OUTSIDE]
     ends = np.linalg.eigvalsh(matrix(m_edge))
-    found = []
+    spikes = []
     for i in np.flatnonzero(ends > edge * OUTSIDE)[::-1]:
 
         def excess(m: float, i: int = int(i)) -> float:
@@ -370,12 +391,12 @@ def outliers(bulk: WeightedBulk, block: Array) -> list[Outlier]:
         m = float(brentq(excess, m_edge, -1 / float(ends[-1]), xtol=1e-14 * abs(m_edge), rtol=1e-13))
         direction = np.linalg.eigh(matrix(m))[1][:, i]
         derivative = -bulk.ratio * bulk.variance * (block @ bulk.filtered(m) ** 2) / bulk.slope(m)  # dA/dz
-        found.append(Outlier(bulk.location(m), direction, 1 / (1 - float(direction @ derivative @ direction))))
-    return found
+        spikes.append(Outlier(bulk.location(m), direction, 1 / (1 - float(direction @ derivative @ direction))))
+    return spikes
 
 
 def number_of_outliers(bulk: WeightedBulk, block: Array) -> int:
-    """How many `outliers` there are, from the matrix at the edge alone.
+    """Return the number of `outliers`, computed from the matrix at the edge only.
 
     >>> number_of_outliers(WeightedBulk(np.ones(1), np.ones(1), 0.25, 1.0), np.array([[[3.0]]]))
     1

@@ -1,9 +1,10 @@
-"""Along SGD on a Gaussian mixture, where are the outliers of the test Hessian, and do the weights lie in them? (docs/theory/alignment.md)
+"""Outliers of the test Hessian along SGD on a Gaussian mixture, and alignment of the weights with them (docs/theory/alignment.md).
 
 Setting.  k orthonormal means, equal classes, noise N(0, I / lambda); softmax regression by online SGD with step c / d and penalty beta;
           blocks H_cc and G_cc of Hessian and gradients' second moment on M fresh test samples.
 Limit.    d -> infinity with M / d fixed (`test_ratio`); time (c / d) * steps.
-Result.   Flow (3) of margin and spreads; edge (6), outliers (7) and alignment (8) of the blocks at every time.
+Result.   Equation (3) is the flow of margin and spreads. Equations (6), (7) and (8) give edge, outliers and alignment of the blocks at
+          every time.
 Status.   Derived, checked against runs with full vectors.
 """
 
@@ -36,14 +37,17 @@ __all__ = ["MixtureAlignment"]
 Array = NDArray[np.float64]
 
 MATRICES: tuple[Matrix, Matrix] = ("hessian", "gradient")
-FOR_A_THRESHOLD = 4096  # quasi-random points: an outlier next to the edge hangs on the largest weights, which are rare
+FOR_A_THRESHOLD = 4096  # quasi-random points; an outlier next to the edge depends on the largest weights, which are rare
 SCRAMBLES = (0, 1, 2)  # independent sets of quasi-random points, whose spread is the error of their mean
 NUMBERS = ("overlap_own", "overlap_other", "spread", "common_spread", "span_alignment")
 
 
 class RestPoint(NamedTuple):
-    """Where the flow ends: margin D, overlaps, spread, alignment with the span of the means, mean probability of the right class;
-    at snr = inf also the outliers of the blocks (along their own mean, along every other one)."""
+    """Fixed point of the flow.
+
+    It holds the margin D, the overlaps, the spread, the alignment with the span of the means, and the mean probability of the right class.
+    At snr = inf it also holds the outliers of the blocks, as pairs of the value along the block's own mean and along every other mean.
+    """
 
     margin: float
     overlap_own: float
@@ -61,8 +65,8 @@ class MixtureAlignment(Law):
     Examples
     --------
     >>> law = MixtureAlignment(classes=10, snr=10.0, regularizer=0.01, times=(20.0,), test_ratio=10.0)
-    >>> found = law.theory()
-    >>> round(float(found.hessian_alignment[0]), 2), int(found.hessian_outliers[0]), int(found.gradient_outliers[0])
+    >>> theory = law.theory()
+    >>> round(float(theory.hessian_alignment[0]), 2), int(theory.hessian_outliers[0]), int(theory.gradient_outliers[0])
     (0.79, 10, 1)
     >>> round(law.fixed_point().margin, 6)
     2.892519
@@ -99,7 +103,7 @@ class MixtureAlignment(Law):
         "gradient_outliers": observable("outliers of a gradient block"),
     }
     simulation = Experiment("dimension d", sizes=(60, 120, 240), draws=80)
-    # A step that is not 1, early and late, few test samples and many: some outliers in the bulk, and none
+    # The step is not 1. Times are early and late; few test samples leave some outliers in the bulk, many leave none
     points = (
         dict(classes=3, snr=25.0, regularizer=0.08, step=1.4, test_ratio=10.0, times=(2.0, 5.0)),
         dict(classes=6, snr=30.0, regularizer=0.05, step=0.7, test_ratio=5.0, times=(3.0, 6.0)),
@@ -126,10 +130,10 @@ class MixtureAlignment(Law):
     # -- the limit ------------------------------------------------------------------------------------------------------
 
     def predicted(self, times: Array) -> Values:
-        """The flow, and the spectrum of both blocks at each of its states."""
+        """Return the flow and the spectrum of both blocks at each of its states."""
         path = symmetric_flow(self.classes, self.snr, self.regularizer, self.step, times, self.tolerance)
         k, (margin, spread, common) = self.classes, path.states.T
-        found: dict[str, Array] = dict(
+        observables: dict[str, Array] = dict(
             overlap_own=margin * (k - 1) / k,
             overlap_other=-margin / k,
             spread=spread,
@@ -137,7 +141,7 @@ class MixtureAlignment(Law):
             span_alignment=np.array([alignment_with_means(k, *state) for state in path.states]),
         )
         flow_error = path.relative_error
-        accuracy = {name: flow_error * max(float(np.abs(found[name]).max()), 1e-300) for name in NUMBERS}
+        accuracy = {name: flow_error * max(float(np.abs(observables[name]).max()), 1e-300) for name in NUMBERS}
         for matrix in MATRICES:
             laws = [self.blocks(state, matrix) for state in path.states]  # (times, scrambles)
             for name, values in {
@@ -146,16 +150,16 @@ class MixtureAlignment(Law):
                 f"{matrix}_edge": [[law.edge for law in row] for row in laws],
             }.items():
                 table = np.array(values)
-                found[name] = table.mean(axis=1)
+                observables[name] = table.mean(axis=1)
                 spread_of_sets = float(np.ptp(table, axis=1).max())
                 accuracy[name] = spread_of_sets + (10 * flow_error + 1e-12) * float(table.max())
             counts = np.array([[len(law.outliers) for law in row] for row in laws])
-            found[f"{matrix}_outliers"] = np.median(counts, axis=1)
+            observables[f"{matrix}_outliers"] = np.median(counts, axis=1)
             accuracy[f"{matrix}_outliers"] = float(np.ptp(counts, axis=1).max())
-        return {**found, "accuracy": accuracy}
+        return {**observables, "accuracy": accuracy}
 
     def blocks(self, state: Array, matrix: Matrix) -> list[BlockLaw]:
-        """A block's law at a state (D, q, r), for every set of quasi-random points."""
+        """Return the limit of a block at a state (D, q, r), for every set of quasi-random points."""
         if math.isinf(self.snr):
             return [noiseless_law(self.classes, state, matrix)]
         margin, spread, _ = map(float, state)
@@ -166,7 +170,7 @@ class MixtureAlignment(Law):
         ]
 
     def outliers(self, time: float, matrix: str = "hessian") -> tuple[float, ...]:
-        """Positions of the outliers of a block at a time, largest first.
+        """Return the positions of the outliers of a block at a time, largest first.
 
         >>> law = MixtureAlignment(classes=10, snr=10.0, regularizer=0.01)
         >>> len(law.outliers(5.0)), len(law.outliers(5.0, "gradient"))
@@ -175,11 +179,13 @@ class MixtureAlignment(Law):
         return self.blocks(self.state(time), checked_matrix(matrix))[0].outliers
 
     def state(self, time: float) -> Array:
-        """Margin, spread and common spread at a time."""
+        """Return margin, spread and common spread at a time."""
         return np.array(_state(self.classes, self.snr, self.regularizer, self.step, float(time), self.tolerance))
 
     def required_test_ratio(self, time: float, matrix: str = "hessian") -> float:
-        """Test samples per dimension from which all k outliers of a block are seen at a time, to about one per cent; inf if some never are.
+        """Return the least number of test samples per dimension at which a block has all k outliers at a time.
+
+        The result is accurate to about one per cent. It is inf if some outliers never leave the bulk.
 
         >>> law = MixtureAlignment(classes=3, snr=20.0, regularizer=0.05)
         >>> law.required_test_ratio(5.0, "hessian") < law.required_test_ratio(5.0, "gradient")
@@ -187,15 +193,15 @@ class MixtureAlignment(Law):
         """
         from scipy.optimize import bisect
 
-        chosen, state = checked_matrix(matrix), self.state(time)
+        which, state = checked_matrix(matrix), self.state(time)
         if math.isinf(self.snr):
             return 0.0
         points = max(self.quasi_points, FOR_A_THRESHOLD)
         both = parts(self.classes, self.snr, float(state[0]), float(state[1]), points, 0)
 
         def missing(log_ratio: float) -> float:
-            seen = outlier_count(self.classes, self.snr, math.exp(log_ratio), chosen, both)
-            return -0.5 if seen >= self.classes else 0.5
+            count = outlier_count(self.classes, self.snr, math.exp(log_ratio), which, both)
+            return -0.5 if count >= self.classes else 0.5
 
         low, high = math.log(1e-3), math.log(1e7)
         if missing(high) > 0:
@@ -203,7 +209,7 @@ class MixtureAlignment(Law):
         return math.exp(float(bisect(missing, low, high, xtol=1e-6))) if missing(low) > 0 else math.exp(low)
 
     def fixed_point(self) -> RestPoint:
-        """Where the flow ends.
+        """Return the fixed point of the flow.
 
         >>> point = MixtureAlignment(classes=10, snr=float("inf"), regularizer=0.01).fixed_point()
         >>> [round(value, 7) for value in point.hessian_outliers]
@@ -213,28 +219,28 @@ class MixtureAlignment(Law):
         k = self.classes
         margin, spread = rest(k, self.snr, self.regularizer, self.step)
         rates = symmetric_rates(k, self.snr, margin, spread)
-        own: list[tuple[float, float] | None] = [None, None]
+        outliers: list[tuple[float, float] | None] = [None, None]
         if math.isinf(self.snr):
             pairs = [class_weights(k, margin, matrix) for matrix in MATRICES]
-            own = [(inside / k, outside / k) for inside, outside in pairs]
+            outliers = [(inside / k, outside / k) for inside, outside in pairs]
         alignment = alignment_with_means(k, margin, spread, 0.0)
-        return RestPoint(margin, margin * (k - 1) / k, -margin / k, spread, alignment, rates.probability, *own)
+        return RestPoint(margin, margin * (k - 1) / k, -margin / k, spread, alignment, rates.probability, *outliers)
 
     def misalignment_constant(self) -> float:
-        """Limit of snr (1 - span_alignment) at the fixed point as snr grows: c beta k / 4, eq. (12)."""
+        """Return c beta k / 4, the limit of snr (1 - span_alignment) at the fixed point as snr grows, eq. (12)."""
         self._needs_penalty()
         return self.step * self.regularizer * self.classes / 4
 
     def _needs_penalty(self) -> None:
         if self.regularizer == 0:
             raise Refused(
-                "regularizer = 0 is not allowed here: without a penalty the margin grows like log t; choose one above 0"
+                "regularizer = 0 is not allowed here: without a penalty the margin grows like log t; choose regularizer above 0"
             )
 
     def caveat(self) -> str:
-        """Fewer test samples than dimensions: the bulk swallows most outliers."""
+        """Return a warning if there are fewer test samples than dimensions, where most outliers lie in the bulk."""
         return (
-            "test_ratio below 1: the bulk swallows outliers; required_test_ratio says how many samples show them"
+            "test_ratio below 1: the bulk contains most outliers; required_test_ratio gives the number of samples that separates them"
             if self.test_ratio < 1
             else ""
         )
@@ -242,7 +248,7 @@ class MixtureAlignment(Law):
     # -- the experiment -------------------------------------------------------------------------------------------------
 
     def measured(self, draw: Draw, times: Array) -> Values:
-        """One run of SGD with full vectors, and the blocks of class 0 on fresh test samples."""
+        """Run SGD with full vectors and measure the blocks of class 0 on fresh test samples."""
         from limitlab.laws.alignment._softmax_sgd import block_measurement, draw_mixture, weights_of
 
         k, d = self.classes, draw.size
@@ -254,21 +260,21 @@ class MixtureAlignment(Law):
         runs = self.train(draw, times)
         samples, labels = draw_mixture(draw.rng, means, shares, spread, draw.count("test_ratio"))
         fresh = spread * draw.rng.standard_normal((len(labels), 2 * k))
-        found: dict[str, list[float]] = {name: [] for name in type(self).outputs()}
+        measurements: dict[str, list[float]] = {name: [] for name in type(self).outputs()}
         for x in runs:
             for name, value in statistics(x, k).items():
-                found[name].append(value)
+                measurements[name].append(value)
             for matrix in MATRICES:
                 weights = weights_of(matrix, samples, labels, x, 0)
                 block = block_measurement(samples, weights, np.vstack([means, x]), fresh, x[0], k)
-                found[f"{matrix}_alignment"].append(block.alignment)
-                found[f"top_{matrix}_eigenvalue"].append(block.values[0])
-                found[f"{matrix}_edge"].append(block.edge)
-                found[f"{matrix}_outliers"].append(block.outliers)
-        return {name: np.array(values) for name, values in found.items()}
+                measurements[f"{matrix}_alignment"].append(block.alignment)
+                measurements[f"top_{matrix}_eigenvalue"].append(block.values[0])
+                measurements[f"{matrix}_edge"].append(block.edge)
+                measurements[f"{matrix}_outliers"].append(block.outliers)
+        return {name: np.array(values) for name, values in measurements.items()}
 
     def train(self, draw: Draw, times: Array) -> Array:
-        """Weights (times, k, d) of one run; the means are the first k axes."""
+        """Return the weights (times, k, d) of one run; the means are the first k axes."""
         from limitlab.laws.alignment._softmax_sgd import sgd_path
 
         k, d, delta = self.classes, draw.size, self.step / draw.size
@@ -276,22 +282,24 @@ class MixtureAlignment(Law):
         if self.whitened:
             start[:, :k] = 0.0
             start = np.linalg.qr(start.T)[0].T.copy()
-        counts = np.floor(times.ravel() / delta + draw.rng.random()).astype(np.int64)  # right on average
+        counts = np.floor(times.ravel() / delta + draw.rng.random()).astype(
+            np.int64
+        )  # random rounding, which has the correct mean
         mixture = (np.eye(k, d), np.full(k, 1 / k), self.snr**-0.5)
         return np.asarray(sgd_path(draw.rng, start, *mixture, self.regularizer, delta, counts))
 
 
 @lru_cache(maxsize=64)
 def _state(classes: int, snr: float, regularizer: float, step: float, time: float, tolerance: float) -> tuple[float, ...]:
-    """State of the flow at one time: the same for both matrices and every test ratio."""
+    """Return the state of the flow at one time, cached because both matrices and all test ratios use it."""
     return tuple(symmetric_flow(classes, snr, regularizer, step, [time], tolerance).states[0].tolist())
 
 
 def statistics(x: Array, classes: int) -> dict[str, float]:
-    """Overlaps, spreads and span alignment of weights x (k, d) when the means are the first k axes.
+    """Return overlaps, spreads and span alignment of weights x (k, d) when the means are the first k axes.
 
-    >>> found = statistics(np.eye(2, 5), 2)
-    >>> found["overlap_own"], found["overlap_other"], found["span_alignment"]
+    >>> values = statistics(np.eye(2, 5), 2)
+    >>> values["overlap_own"], values["overlap_other"], values["span_alignment"]
     (1.0, 0.0, 1.0)
     """
     k = classes

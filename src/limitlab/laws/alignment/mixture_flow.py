@@ -1,9 +1,9 @@
-"""Softmax regression on a mixture of k Gaussians by online SGD: the flow of its statistics (docs/theory/alignment.md).
+"""The flow of the statistics of online SGD for softmax regression on a mixture of k Gaussians (docs/theory/alignment.md).
 
 Setting.  Y = mu_a + N(0, I / lambda) for class a; loss -<x^a, Y> + log sum_c exp <x^c, Y>; x <- x - (c / d)(grad L + beta x).
 Limit.    d -> infinity at fixed c (`step`); time (c / d) * steps.
-Result.   Orthonormal means, equal classes, symmetric start: equations (3) for the margin D, the spread q and the common spread r.
-          Any means and probabilities: equations (2), with Gaussian averages over the k logits of every class.
+Result.   For orthonormal means, equal classes and a symmetric start, equations (3) hold for the margin D, the spread q and the common
+          spread r. For any means and probabilities, equations (2) hold; they contain Gaussian averages over the k logits of every class.
 Status.   Derived, checked against SGD with full vectors.
 """
 
@@ -24,7 +24,10 @@ Array = NDArray[np.float64]
 
 
 class Rates(NamedTuple):
-    """What drives the symmetric flow: the pull on the margin, the curvature j and the noise e2 of eq. (4), and the mean probability."""
+    """Averages in the symmetric flow.
+
+    These are the pull on the margin, the curvature j and the noise e2 of eq. (4), and the mean probability of the right class.
+    """
 
     pull: float
     curvature: float
@@ -33,7 +36,7 @@ class Rates(NamedTuple):
 
 
 def symmetric_rates(classes: int, snr: float, margin: float, spread: float) -> Rates:
-    """Averages of eq. (4) at margin D and spread q.
+    """Return the averages of eq. (4) at margin D and spread q.
 
     >>> [round(rate, 12) for rate in symmetric_rates(4, 10.0, 0.0, 0.0)]
     [0.25, 0.25, 0.25, 0.25]
@@ -48,7 +51,7 @@ def symmetric_rates(classes: int, snr: float, margin: float, spread: float) -> R
 def symmetric_flow(
     classes: int, snr: float, regularizer: float, step: float, times: ArrayLike, tolerance: float = 1e-10
 ) -> Trajectory:
-    """Margin D, spread q and common spread r of eq. (3), from x ~ N(0, I / d).
+    """Return margin D, spread q and common spread r of eq. (3), for a start x ~ N(0, I / d).
 
     >>> symmetric_flow(10, 10.0, 0.01, 1.0, [10.0]).states.round(6).tolist()
     [[0.854798, 0.74656, 0.818731]]
@@ -68,7 +71,7 @@ def symmetric_flow(
 
 
 def rest(classes: int, snr: float, regularizer: float, step: float) -> tuple[float, float]:
-    """Margin and spread at the fixed point of eq. (3), the only one.
+    """Return margin and spread at the unique fixed point of eq. (3).
 
     >>> [round(part, 8) for part in rest(10, math.inf, 0.01, 1.0)]
     [3.13226292, 0.0]
@@ -89,10 +92,12 @@ def rest(classes: int, snr: float, regularizer: float, step: float) -> tuple[flo
         decay = rates.curvature / snr + regularizer
         return [rates.pull / decay - state[0], math.sqrt(step * rates.noise / (2 * snr * decay)) - state[1]]
 
-    found = root(imbalance, [start, math.sqrt(regularizer * step / snr)], tol=1e-13)
-    if np.max(np.abs(found.fun)) > 1e-8:
-        raise NotComputable(f"no point of rest found at snr = {snr:g}, regularizer = {regularizer:g}: please report this")
-    return float(found.x[0]), float(found.x[1]) ** 2
+    solution = root(imbalance, [start, math.sqrt(regularizer * step / snr)], tol=1e-13)
+    if np.max(np.abs(solution.fun)) > 1e-8:
+        raise NotComputable(
+            f"no fixed point of the flow was found at snr = {snr:g}, regularizer = {regularizer:g}: please report this"
+        )
+    return float(solution.x[0]), float(solution.x[1]) ** 2
 
 
 # -- any means, any probabilities ---------------------------------------------------------------------------------------
@@ -107,18 +112,20 @@ def mixture_flow(
     times: ArrayLike,
     quasi_points: int = 1024,
 ) -> tuple[Array, Array]:
-    """Overlaps m (times, k, k), m_cb = <x^c, mu_b>, and the Gram matrices Q of what is left (times, k, k), eq. (2).
+    """Return overlaps m (times, k, k) and Gram matrices Q (times, k, k), eq. (2).
+
+    m_cb = <x^c, mu_b>, and Q belongs to the parts of the weights that are orthogonal to all means.
 
     Parameters
     ----------
     gram
-        Inner products of the means: positive definite.
+        Inner products of the means, a positive definite matrix.
     probabilities
-        Of the classes.
+        Probabilities of the classes.
     snr, regularizer, step, times
         lambda, beta, c and times, as for `MixtureAlignment`; the start is x ~ N(0, I / d).
     quasi_points
-        Points of the Gaussian averages (with their mirror images).
+        Number of points of the Gaussian averages, to which their mirror images are added.
 
     Examples
     --------
@@ -141,10 +148,10 @@ def mixture_flow(
         for a in range(size):
             pi = softmax(m[:, a] + noise)
             mean, second = pi.mean(axis=0), pi.T @ pi / len(pi)
-            one = np.eye(size)[a]
-            pull[:, a] = shares[a] * (one - mean)
+            label = np.eye(size)[a]
+            pull[:, a] = shares[a] * (label - mean)
             curvature += shares[a] * (np.diag(mean) - second)
-            square += shares[a] * (np.outer(one, one) - np.outer(one, mean) - np.outer(mean, one) + second)
+            square += shares[a] * (np.outer(label, label) - np.outer(label, mean) - np.outer(mean, label) + second)
         drag = curvature / snr + regularizer * np.eye(size)
         return np.stack([pull @ means - drag @ m, -(drag @ q + q @ drag) + step / snr * square])
 
@@ -154,7 +161,9 @@ def mixture_flow(
 
 
 def noiseless_mixture(gram: ArrayLike, probabilities: ArrayLike, regularizer: float) -> Array:
-    """Overlaps m at the fixed point for lambda = infinity: the minimum of a strictly convex function of k x k numbers, by Newton.
+    """Return the overlaps m at the fixed point for lambda = infinity.
+
+    This point is the minimum of a strictly convex function of k x k numbers. Newton's method finds it.
 
     >>> noiseless_mixture(np.eye(3), np.ones(3) / 3, 0.05).round(6)[0].tolist()
     [1.366038, -0.683019, -0.683019]
@@ -164,7 +173,7 @@ def noiseless_mixture(gram: ArrayLike, probabilities: ArrayLike, regularizer: fl
     factor = np.linalg.cholesky(means)  # x^c = sum_b z_cb e_b in the basis whose means are the rows of the factor
     z = np.zeros((size, size))
     for _ in range(100):
-        pi = softmax(factor @ z.T)  # row a: probabilities of a sample at mu_a
+        pi = softmax(factor @ z.T)  # row a holds the probabilities of a sample at mu_a
         gradient = ((pi - np.eye(size)) * shares[:, None]).T @ factor + regularizer * z
         hessian = regularizer * np.eye(size * size)
         for a in range(size):
@@ -186,13 +195,13 @@ def _checked_mixture(gram: ArrayLike, probabilities: ArrayLike) -> tuple[Array, 
     least = float(np.linalg.eigvalsh(means)[0])
     if not least > 1e-9 * float(np.abs(means).max()):
         raise Refused(
-            f"gram with least eigenvalue {least:.3g} is not allowed: the means must be linearly independent (merge or drop one)"
+            f"gram with least eigenvalue {least:.3g} is not allowed: the means must be linearly independent (merge or remove classes)"
         )
     return means, shares
 
 
 def softmax(logits: Array) -> Array:
-    """Probabilities along the last axis.
+    """Return the softmax of the logits along the last axis.
 
     >>> softmax(np.zeros(4)).tolist()
     [0.25, 0.25, 0.25, 0.25]
@@ -202,7 +211,7 @@ def softmax(logits: Array) -> Array:
 
 
 def gaussian_nodes(dimension: int, count: int, scramble: int) -> Array:
-    """Quasi-random standard Gaussian points (rows) with their mirror images.
+    """Return quasi-random standard Gaussian points (rows) with their mirror images.
 
     >>> gaussian_nodes(3, 8, 0).shape
     (16, 3)
@@ -217,14 +226,14 @@ def gaussian_nodes(dimension: int, count: int, scramble: int) -> Array:
 
 # -- Moments of a softmax of independent Gaussians, one of which is shifted ------------------------------------------
 
-REACH = 9.0
-"""Standard deviations beyond which a Gaussian is cut."""
+GAUSSIAN_END = 9.0
+"""Number of standard deviations at which the integral over a Gaussian is cut."""
 LEFT = 40.0
-"""e^-40 is below rounding: where the integral over log t starts, below the shift."""
+"""Distance below the shift at which the integral over log t starts; e^-40 is below rounding."""
 
 
 class SoftmaxMoments(NamedTuple):
-    """First and second moments of the shifted probability (`inside`) and of any other one (`outside`)."""
+    """First and second moments of the shifted Gaussian's probability (`inside`) and of any other probability (`outside`)."""
 
     inside: float
     inside_square: float
@@ -233,14 +242,14 @@ class SoftmaxMoments(NamedTuple):
 
 
 def softmax_moments(count: int, shift: float, spread: float, step: float = 0.2) -> SoftmaxMoments:
-    """Moments of the softmax of `count` Gaussians of standard deviation `spread`, the first shifted by `shift`.
+    """Return moments of the softmax of `count` Gaussians of standard deviation `spread`, the first of which is shifted by `shift`.
 
     Parameters
     ----------
     count
         Number k of Gaussians, at least 2.
     shift
-        D, which is added to the first.
+        D, which is added to the first Gaussian.
     spread
         Standard deviation s, at least 0.
     step
@@ -250,11 +259,11 @@ def softmax_moments(count: int, shift: float, spread: float, step: float = 0.2) 
     --------
     >>> round(softmax_moments(4, 0.0, 1.3).inside, 12)
     0.25
-    >>> found = softmax_moments(3, 1.0, 0.0)
-    >>> round(found.inside - 1 / (1 + 2 * math.exp(-1)), 12) + 0.0
+    >>> moments = softmax_moments(3, 1.0, 0.0)
+    >>> round(moments.inside - 1 / (1 + 2 * math.exp(-1)), 12) + 0.0
     0.0
     """
-    right = REACH * spread + 5.0
+    right = GAUSSIAN_END * spread + 5.0
     tau = np.arange(-LEFT - max(shift, 0.0), right + max(-shift, 0.0), step)
     none, _, two = _transforms(tau, spread, step)
     none_in, one_in, two_in = _transforms(tau + shift, spread, step)
@@ -269,16 +278,18 @@ def softmax_moments(count: int, shift: float, spread: float, step: float = 0.2) 
 
 
 def _transforms(tau: Array, spread: float, step: float) -> tuple[Array, Array, Array]:
-    """a_0, a_1, a_2 at the points tau."""
+    """Return the transforms a_0, a_1, a_2 at the points tau."""
     nodes: Array = np.zeros(1)
     weights: Array = np.ones(1)
     if spread > 0:
         fine = min(step, step / spread) * 1.5
-        nodes = np.asarray(fine * np.arange(-math.ceil(REACH / fine), math.ceil(REACH / fine) + 1), dtype=np.float64)
+        nodes = np.asarray(
+            fine * np.arange(-math.ceil(GAUSSIAN_END / fine), math.ceil(GAUSSIAN_END / fine) + 1), dtype=np.float64
+        )
         weights = np.exp(-(nodes**2) / 2)
         weights /= weights.sum()
     logarithm = tau[:, None] + spread * nodes
     t = np.exp(np.minimum(logarithm, 10.0))  # exp(-e^10) is zero
     decay = np.exp(-t)
-    one = t * decay
-    return decay @ weights, one @ weights, (t * one) @ weights
+    first = t * decay
+    return decay @ weights, first @ weights, (t * first) @ weights

@@ -1,10 +1,11 @@
-"""The outliers of a ReLU network's test Hessian count the clusters that it found (docs/theory/alignment.md, XOR mixture).
+"""Outliers of a ReLU network's test Hessian, one for each captured cluster of XOR (docs/theory/alignment.md, XOR mixture).
 
 Setting.  The XOR mixture and network of `limitlab.laws.online_sgd.xor`; blocks of each layer of Hessian and gradients' second moment on
-          test samples. The signs of the start send neurons to `captured` of the four clusters.
-Limit.    N -> infinity with noise variance 1/lambda = N^-2 (any lambda far above N), then long times: the fixed point of these classes.
-Result.   Equations (14) and (15): e = 4 alpha on captured clusters, 1/2 on the others; one second-layer outlier per captured cluster,
-          two per neuron in the first layer.
+          test samples. The signs of the start assign the neurons to `captured` of the four clusters.
+Limit.    N -> infinity with noise variance 1/lambda = N^-2 (or any lambda far above N), then long times. The network converges to the fixed
+          point in which the neurons serve these clusters.
+Result.   Equations (14) and (15). The error is e = 4 alpha on captured clusters and 1/2 on the other clusters. The second layer has one
+          outlier per captured cluster, and the first layer has two outliers per neuron.
 Status.   Derived, checked against the chain.
 """
 
@@ -27,14 +28,14 @@ __all__ = ["XorAlignment"]
 Array = NDArray[np.float64]
 
 OUTSIDE = 0.25
-"""A second-layer eigenvalue counts as outside when it exceeds this share of the largest one: the others vanish in the limit."""
+"""A second-layer eigenvalue is an outlier if it exceeds this share of the largest eigenvalue; the bulk vanishes in the limit."""
 
 
 def other_direction(first: float, second: float) -> tuple[float, float]:
-    """Hessian and gradient outlier of a neuron along the pair of clusters that it does not serve, from their errors |e|, eq. (15).
+    """Return a neuron's Hessian and gradient outliers along the pair of clusters that it does not serve, eq. (15).
 
-    The neuron's overlap there slides at zero: it fires on shares p and 1 - p of the two clusters such that their pushes cancel,
-    p e_1 = (1 - p) e_2.
+    The arguments are the errors |e| of the two clusters. The neuron's overlap with this pair stays at zero. The neuron fires on shares p
+    and 1 - p of the two clusters such that their forces cancel, p e_1 = (1 - p) e_2.
 
     >>> [round(value, 9) for value in other_direction(0.2, 0.2)]  # alpha = 0.05: alpha (1 - 4 alpha), 4 alpha^2
     [0.04, 0.01]
@@ -46,38 +47,40 @@ def other_direction(first: float, second: float) -> tuple[float, float]:
 
 
 def first_layer(regularizer: float, captured: int) -> tuple[float, float]:
-    """Mean of a neuron's two outliers per squared second-layer weight, Hessian and gradient, over random sets of captured clusters.
+    """Return the mean of a neuron's two outliers per squared second-layer weight, for Hessian and gradient.
+
+    The mean is also taken over random sets of captured clusters.
 
     >>> [round(value, 9) for value in first_layer(0.05, 4)]
     [0.04, 0.01]
     """
     error = 4 * regularizer
-    own = np.array([error * (1 - error), error**2]) / 4
+    served = np.array([error * (1 - error), error**2]) / 4
     other, sets = np.zeros(2), math.comb(3, captured - 1)
-    for count in range(3):  # captured ones among the two clusters of the other pair; the rest is in the neuron's own
+    for count in range(3):  # number of captured clusters in the pair that the neuron does not serve
         rest = captured - 1 - count
         ways = math.comb(2, count) * math.comb(1, rest) if rest >= 0 else 0
         errors = [error if i < count else 0.5 for i in range(2)]
         other += ways / sets * np.array(other_direction(*errors))
-    hessian, gradient = (own + other) / 2
+    hessian, gradient = (served + other) / 2
     return float(hessian), float(gradient)
 
 
 def second_layer_path(regularizer: float, start_square: float, times: ArrayLike) -> Array:
-    """The second layer's Hessian outlier of one captured cluster along training as lambda -> infinity, eq. (16).
+    """Return the second layer's Hessian outlier of one captured cluster along training as lambda -> infinity, eq. (16).
 
     Parameters
     ----------
     regularizer
         alpha.
     start_square
-        The sum of v_i(0)^2 over the neurons that go to this cluster.
+        The sum of v_i(0)^2 over the neurons that capture this cluster.
     times
         Times, increasing.
 
     Examples
     --------
-    >>> second_layer_path(0.05, 2.0, [0.0, 500.0]).round(6).tolist()  # from nothing to alpha (1 - 4 alpha) S*
+    >>> second_layer_path(0.05, 2.0, [0.0, 500.0]).round(6).tolist()  # from 0 to alpha (1 - 4 alpha) S*
     [0.0, 0.055452]
     """
     from scipy.special import expit
@@ -88,7 +91,7 @@ def second_layer_path(regularizer: float, start_square: float, times: ArrayLike)
 
 
 class XorAlignment(Law):
-    """How many outliers have the layers of a ReLU network that found some of the four clusters of the XOR problem?
+    """How many outliers have the layers of a ReLU network that captured some of the four clusters of the XOR problem?
 
     Examples
     --------
@@ -121,7 +124,7 @@ class XorAlignment(Law):
         "second_layer_alignment": observable("alignment of the second layer with its outliers", r"\rho(v,E)", rate=(1, 2)),
     }
     simulation = Experiment("dimension N of the inputs", sizes=(50, 100, 200), draws=80, rate=1.0)
-    # A step that is not 1; all clusters, and three of them: the pairs of a neuron and of the others differ
+    # The step is not 1. With three captured clusters the two pairs of clusters contribute differently
     points = (
         dict(width=6, regularizer=0.05, step=0.7, captured=4),
         dict(width=5, regularizer=0.07, step=1.3, captured=3),
@@ -143,7 +146,7 @@ class XorAlignment(Law):
         return self
 
     def predicted(self) -> Values:
-        """Equations (14) and (15)."""
+        """Return the outliers of equations (14) and (15)."""
         hessian, gradient = first_layer(self.regularizer, self.captured)
         error, strength = 4 * self.regularizer, class_strength(self.regularizer)
         return dict(
@@ -158,7 +161,7 @@ class XorAlignment(Law):
         )
 
     def measured(self, draw: Draw) -> Values:
-        """A network trained by the exact chain from a start that announces `captured` clusters, and its blocks on test samples."""
+        """Train a network by the exact chain from a start that announces `captured` clusters and measure its test blocks."""
         from limitlab.laws.alignment._softmax_sgd import (
             alignment,
             draw_xor,
@@ -175,7 +178,7 @@ class XorAlignment(Law):
         first = [first_layer_block(samples, h, hessian, i) for i in range(self.width)]
         first_g = [first_layer_block(samples, h, gradient, i) for i in range(self.width)]
         n = self.captured
-        shares = 1 / (n * np.bincount(classes)[classes])  # every cluster counts the same, however many neurons it has
+        shares = 1 / (n * np.bincount(classes)[classes])  # every cluster has the same weight for any number of neurons
         return dict(
             first_layer_hessian=shares @ [pairs.values.mean() for pairs in first],
             first_layer_gradient=shares @ [pairs.values.mean() for pairs in first_g],
@@ -187,7 +190,7 @@ class XorAlignment(Law):
         )
 
     def train(self, size: int, rng: np.random.Generator) -> tuple[Array, Array, NDArray[np.int64]]:
-        """Second layer (K,) and first layer (K, N) after a long time, and the cluster of every neuron."""
+        """Return second layer (K,) and first layer (K, N) after a long time, and the cluster of every neuron."""
         from limitlab.laws.alignment._softmax_sgd import weights_in_space
         from limitlab.models.xor_chain import random_start, xor_path
 
@@ -204,15 +207,18 @@ class XorAlignment(Law):
 def announce(
     rng: np.random.Generator, v: Array, a: Array, b: Array, captured: int, dimension: int
 ) -> tuple[Array, Array, Array, NDArray[np.int64]]:
-    """A start whose signs send the neurons to a random set of `captured` clusters, each to at least one, and where they go (0 to 3: mu,
-    -mu, nu, -nu). Weights and overlaps have sizes between 1/2 and 3/2 of the typical ones, so that none of them hesitates.
+    """Return a start whose signs announce `captured` clusters, and the cluster of every neuron.
+
+    A neuron announces the cluster that the signs of its start will make it serve. The set of clusters is random, and each of them has at
+    least one neuron. Clusters are numbered 0 to 3 for mu, -mu, nu, -nu. Weights and overlaps have sizes between 1/2 and 3/2 of the typical
+    ones, so that no neuron starts close to zero.
 
     >>> v, a, b, classes = announce(np.random.default_rng(0), np.ones(4), np.ones(4), np.ones(4), 1, 100)
     >>> len(set(zip(np.sign(v), np.sign(np.where(v > 0, a, b))))), len(set(classes.tolist()))
     (1, 1)
     """
-    chosen = rng.permutation(4)[:captured]
-    classes = np.concatenate([chosen, rng.choice(chosen, size=v.size - captured)])
+    clusters = rng.permutation(4)[:captured]
+    classes = np.concatenate([clusters, rng.choice(clusters, size=v.size - captured)])
     sizes = 0.5 + rng.random((2, v.size))
     second = np.where(classes < 2, 1.0, -1.0) * sizes[0]
     overlap = np.where(classes % 2 == 0, 1.0, -1.0) * sizes[1] / math.sqrt(dimension)

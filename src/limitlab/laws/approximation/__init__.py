@@ -1,6 +1,6 @@
 """Approximation.
 
 How well can random features, tangent features and trained networks represent a target in high dimension? The laws give the
-share of every polynomial degree that remains unexplained, the errors for quadratic targets, and what a finite number of
-neurons costs in a fixed dimension.
+share of every polynomial degree that remains unexplained, the errors for quadratic targets, and the error caused by a
+finite number of neurons in a fixed dimension.
 """

@@ -32,19 +32,20 @@ AREA = "Approximation"
 
 
 def shifted_tanh(u: Array) -> Array:
-    """An activation with a part of every degree."""
+    """Return tanh(u + shift), an activation with a part of every degree."""
     return np.asarray(np.tanh(u + 0.5))
 
 
 HALF_SLOPE = 0.35
-"""Distance that the measured exponent of the width at half the error may keep from its whole number; one step is 1."""
+"""Largest allowed distance of the measured exponent of the width at half the error from its whole number; one step is 1."""
 
 
 @claim("M6", AREA, Staircase, figure="staircase")
 def staircase(check: Check) -> None:
-    """Random features with N between d^l and d^(l+1) fit the polynomials of degree l and nothing beyond; tangent features one degree more.
+    """Random features with N between d^l and d^(l+1) fit polynomials up to degree l only, and tangent features one degree more.
 
-    Exact errors of drawn neurons: how the width at half the error grows with d; the law against them; steps at large d.
+    The check measures on exact errors of drawn neurons how the width at half the error grows with d. It compares the law with these errors
+    and tests the steps at large d.
     """
     random = (8, 12, 18) if check.quick else (10, 16, 24, 32)
     tangent = (6, 9, 13) if check.quick else (6, 9, 13, 17)
@@ -82,15 +83,15 @@ def staircase(check: Check) -> None:
 
 
 def half_slope(model: Features, degree: int, dimensions: Sequence[int], seeds: int, direction: bool = False) -> float:
-    """Exponent of the width at which half of a target of this degree is explained, as the dimension grows."""
+    """Return the exponent in the dimension of the width at which half of a target of this degree is explained."""
     widths = [np.mean([np.log(half_width(model, degree, d, seed, direction)) for seed in range(seeds)]) for d in dimensions]
     return log_slope(dimensions, np.exp(widths)).value
 
 
 def half_width(model: Features, degree: int, dimension: int, seed: int, direction: bool = False) -> float:
-    """The number of drawn neurons, interpolated, at which the exact unexplained share falls below one half.
+    """Return the interpolated number of drawn neurons at which the exact unexplained share falls below one half.
 
-    The target is a random one, or a polynomial of one direction, averaged over all the axes.
+    The target is random, or with `direction` it is a polynomial of one direction, averaged over all the axes.
     """
     w, k = sphere(np.random.default_rng(seed), 4 * dimension**2, dimension), np.array([degree])
 
@@ -119,9 +120,9 @@ NETWORK_NEURONS = 8
 
 @claim("M7", AREA, Staircase, figure="one-direction")
 def one_direction(check: Check) -> None:
-    """A degree-k polynomial of one direction costs tangent features d^(k-1) neurons and a network a number that does not grow.
+    """A degree-k polynomial of one direction needs d^(k-1) neurons with tangent features, and a fixed number in a trained network.
 
-    Widths at half the error for Q_k(<b, x>), exact given the neurons, and the fit of a few neurons along b.
+    The check computes widths at half the error for Q_k(<b, x>), exact given the neurons, and the fit of a few neurons along b.
     """
     dimensions, seeds = ((6, 9, 13), 4) if check.quick else ((6, 9, 13, 17), 10)
     second, third = (half_slope("nt", k, dimensions, seeds, direction=True) for k in (2, 3))
@@ -140,7 +141,7 @@ def one_direction(check: Check) -> None:
 
 
 def aligned_risk(dimension: int, degree: int, neurons: int = NETWORK_NEURONS) -> float:
-    """Error of the best combination of s(c_j <b, x>), with lengths c_j of both signs, on the target of unit norm along b."""
+    """Return the error of the best combination of s(c_j <b, x>), with lengths c_j of both signs, on the target of unit norm along b."""
     u, weights = coordinate_rule(dimension)
     target = orthonormal_values(u / np.sqrt(dimension), dimension, degree)[degree]
     lengths = np.geomspace(0.15, 1.2, neurons // 2)
@@ -157,9 +158,9 @@ def _few_tangent_neurons(dimension: int) -> float:
 
 @claim("T1", AREA, QuadraticTarget, figure="quadratic-targets")
 def quadratic_targets(check: Check) -> None:
-    """Quadratic targets: exact risks of random features, tangent features and networks at N/d = psi.
+    """For quadratic targets the risks of random features, tangent features and networks at N/d = psi have exact limits.
 
-    The four laws against experiments of growing size, then one large dimension with an exponential spectrum.
+    The check compares the four laws with experiments of growing size and then with one large dimension with an exponential spectrum.
     """
     points = QuadraticTarget.check_points()
     names = ("random features, unequal variances", "tangent features", "trained network", "random ReLU features")
@@ -183,7 +184,7 @@ def quadratic_targets(check: Check) -> None:
         if width < dimension:
             drawn = [wide.tangent_projection(np.random.default_rng(seed)) for seed in range(10)]
             z.append(sigmas(drawn, float(wide.theory().relative_risk_exact)))
-    # theory is high by about (1 - T) 2 N/d^2, as long as that is small
+    # the theory is too large by about (1 - T) 2 N/d^2 if that term is small
     small = [i for i, width in enumerate(widths) if width <= 2 * dimension]
     allowed = [0.01 + 2 * (1 - random.trace_fraction()) * widths[i] / dimension**2 for i in small]
     excess = largest(abs(gaps[i]) - a for i, a in zip(small, allowed, strict=True))
@@ -198,7 +199,7 @@ def quadratic_targets(check: Check) -> None:
 
 
 def exponential_spectrum(dimension: int) -> Array:
-    """Quantiles of the exponential law, from the largest: a spectrum without luck."""
+    """Return quantiles of the exponential law, largest first, as a spectrum without random fluctuations."""
     return np.asarray(-np.log((np.arange(dimension) + 0.5) / dimension))
 
 
@@ -210,14 +211,14 @@ FOLLOWS = 0.03
 """Largest distance of SGD from the flow, relative to the risk at the start, at the step 0.02/d^2."""
 
 TIME_PER_DIMENSION = 0.3
-"""The intercept moves at speed 2 s, of order 1, and has a distance of order d to go: the time to the optimum grows like d."""
+"""Training time per dimension. The intercept moves a distance of order d at speed 2 s of order 1, so the time grows like d."""
 
 
 @claim("T2", AREA, QuadraticTarget, figure="quadratic-sgd")
 def quadratic_sgd(check: Check) -> None:
     """One-pass SGD on the quadratic network reaches the optimum.
 
-    SGD against the population flow along the way, and against the stated optimum in the end, for both signs of eigenvalues.
+    The check compares SGD with the population flow during training and with the stated optimum at the end, for both signs of eigenvalues.
     """
     cases = ((20, 5),) if check.quick else ((20, 5), (40, 10), (60, 15))
     for dimension, width in cases:
@@ -236,14 +237,14 @@ def quadratic_sgd(check: Check) -> None:
 
 
 def spectra_of(dimension: int, width: int) -> dict[str, Array]:
-    """A positive spectrum with a gap behind the N largest eigenvalues, and the same with every third small one negative."""
+    """Return a positive spectrum with a gap after the N largest eigenvalues, and a copy whose every third small eigenvalue is negative."""
     B = np.concatenate([np.linspace(1.0, 0.7, width), np.linspace(0.3, 0.05, dimension - width)])
     signed = np.where((np.arange(dimension) >= width) & (np.arange(dimension) % 3 == 0), -B, B)
     return {"positive spectrum": B, "negative eigenvalues": signed}
 
 
 def sgd_path(B: Array, width: int, seed: int, end: float, points: int = 24) -> tuple[Array, Array]:
-    """Population risks of SGD at the step 0.02/d^2 and of the flow from the same start, at evenly spaced times from 0."""
+    """Return population risks of SGD at the step 0.02/d^2 and of the flow from the same start, at evenly spaced times from 0."""
     dimension, rng = B.size, np.random.default_rng(seed)
     step, constant = 0.02 / dimension**2, -float(B.sum())
     w, c = rng.standard_normal((width, dimension)) * np.sqrt(0.5 / dimension), 0.0
@@ -257,14 +258,14 @@ def sgd_path(B: Array, width: int, seed: int, end: float, points: int = 24) -> t
 
 
 DRAWS = 8
-"""Sets of neurons that the features' risks are averaged over, for every trained network."""
+"""Number of sets of neurons over which the features' risks are averaged, for every trained network."""
 
 
 @claim("T3", AREA, QuadraticTarget, figure="quadratic-relu")
 def relu_ordering(check: Check) -> None:
     """ReLU networks show the same ordering of random features, tangent features and networks.
 
-    Relative risks of the three with the same number of ReLU neurons, at several N/d.
+    The check compares the relative risks of the three models with the same number of ReLU neurons, at several N/d.
     """
     dimension, seeds, steps, batch = (16, 3, 2500, 250) if check.quick else (24, 6, 6000, 500)
     for width in (dimension // 4, dimension // 2, dimension):
@@ -280,7 +281,7 @@ def relu_ordering(check: Check) -> None:
 
 
 def relu_risks(dimension: int, width: int, seed: int, steps: int, batch: int = 500) -> dict[str, float]:
-    """Relative risks of ReLU neurons: of a trained network, and of random and tangent features averaged over several draws."""
+    """Return relative risks of a trained ReLU network, and of random and tangent features averaged over several draws."""
     B, rng = exponential_spectrum(dimension), np.random.default_rng(seed)
     law = QuadraticTarget(width=width, eigenvalues=B, activation="relu")
     trained = trained_relu_risk(rng, lambda x: x**2 @ B - B.sum(), dimension, width, steps=steps, batch=batch)
@@ -299,7 +300,8 @@ def relu_risks(dimension: int, width: int, seed: int, steps: int, batch: int = 5
 def fixed_dimension(check: Check) -> None:
     """At fixed d the error of N random features falls at least like 1/N, with a constant of order d^k.
 
-    Explicit weights against the constant; least squares below it at every N, near 1 for few features; growth with d.
+    The check compares explicit weights with the constant. Least squares must lie below it at every N and near 1 for few features. The last
+    test is the growth of the constant with d.
     """
     rng, draws = np.random.default_rng(0), 100 if check.quick else 400
     widths = (10, 30, 100, 300) if check.quick else (10, 30, 100, 300, 1000)
@@ -328,7 +330,7 @@ def fixed_dimension(check: Check) -> None:
 
 
 def least_squares_errors(rng: np.random.Generator, width: int, dimension: int, draws: int) -> Array:
-    """Errors of the best fit of targets of degree 2 by so many ReLU features, for several draws of the features."""
+    """Return errors of the best fit of targets of degree 2 by `width` ReLU features, for several draws of the features."""
     return np.array([float(unexplained_exact(sphere(rng, width, dimension), [2])[0]) for _ in range(draws)])
 
 
@@ -336,7 +338,8 @@ def least_squares_errors(rng: np.random.Generator, width: int, dimension: int, d
 def sampled(check: Check) -> None:
     """The risk is convex in the measure over neurons, and N points approximate it at rate 1/N.
 
-    The exact constant of independent sampling; a parabola; the method of Frank and Wolfe below its bound.
+    The check tests the exact constant of independent sampling, the parabola of the risk along a mixture, and the bound of the method of
+    Frank and Wolfe.
     """
     rng = np.random.default_rng(0)
     X, neurons, weights = greedy_problem(rng)
@@ -380,7 +383,7 @@ GREEDY_SCALE = 1.0
 
 
 def greedy_problem(rng: np.random.Generator, inputs: int = 400, dimension: int = 5) -> tuple[Array, Array, Array]:
-    """Inputs, six neurons +-relu(<w, x>) with unit w as rows of values, and their shares."""
+    """Return inputs, six neurons +-relu(<w, x>) with unit w as rows of values, and their shares."""
     X, w = rng.standard_normal((inputs, dimension)), sphere(rng, 6, dimension)
     signs = np.array([1.0, -1.0, 1.0, 1.0, -1.0, -1.0])
     return X, GREEDY_SCALE * signs[:, None] * np.maximum(w @ X.T, 0.0), np.array([0.3, 0.2, 0.2, 0.1, 0.1, 0.1])
@@ -388,9 +391,10 @@ def greedy_problem(rng: np.random.Generator, inputs: int = 400, dimension: int =
 
 @claim("T11", AREA, TangentInterpolation, figure="tangent-interpolation")
 def tangent_transition(check: Check) -> None:
-    """The linearised (tangent) network interpolates from N d = n on, with two exceptions.
+    """The linearised (tangent) network interpolates if N d is at least n, with two exceptions.
 
-    Train error on both sides; the smallest eigenvalue closes there; ranks of the quadratic activation; dead inputs of relu.
+    The check measures the train error on both sides of N d = n and the smallest eigenvalue, which tends to 0 there. The exceptions are the
+    ranks of the quadratic activation and the inputs on which no ReLU neuron is active.
     """
     law, size, seeds = TangentInterpolation(width=10.0), 20, range(4 if check.quick else 20)
     gaps, smallest_values = [], {}
@@ -424,11 +428,11 @@ def tangent_transition(check: Check) -> None:
 
 
 def closing(ratio: float, width: int, dimension: int, draws: int = 3) -> float:
-    """Median over draws of the smallest eigenvalue of the smaller of Z'Z/n and ZZ'/n, for ReLU tangent features."""
-    found = []
+    """Return the median over draws of the smallest eigenvalue of the smaller of Z'Z/n and ZZ'/n, for ReLU tangent features."""
+    eigenvalues = []
     for seed in range(draws):
         rng = np.random.default_rng(seed)
         X = rng.standard_normal((round(ratio * width * dimension), dimension))
         Z = tangent_features(X, sphere(rng, width, dimension), Activation("relu"))
-        found.append(float(np.linalg.svd(Z, compute_uv=False)[-1]) ** 2 / len(X))
-    return float(np.median(found))
+        eigenvalues.append(float(np.linalg.svd(Z, compute_uv=False)[-1]) ** 2 / len(X))
+    return float(np.median(eigenvalues))

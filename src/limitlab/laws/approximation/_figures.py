@@ -54,7 +54,9 @@ def staircase(quick: bool = True) -> Figure:
             _staircase_curve(panel, Staircase(model=model, dimension=d, **_EQUAL), index, largest[model])
         for level in range(4):
             panel.axhline(level / 3, color="grey", linewidth=0.7, linestyle=":")
-        for step in (1, 2) if model == "nt" else (1, 2, 3):  # where degree `step`, or `step` + 1, is learned
+        for step in (
+            (1, 2) if model == "nt" else (1, 2, 3)
+        ):  # degree `step`, or `step` + 1 for tangent features, is learned here
             panel.axvline(step, color="grey", linewidth=0.7, linestyle="--")
         name = r"$\log n/\log d$" if model == "kernel_ridge" else r"$\log N/\log d$"
         top = 1.4 if model == "kernel_ridge" else 1.08
@@ -69,7 +71,7 @@ _EQUAL = dict(activation=shifted_tanh, degrees=(1, 2, 3), signal_energy=(1 / 3, 
 
 
 def _staircase_curve(axes: Axes, law: Staircase, index: int, largest: int) -> None:
-    """The law as a line, and exact errors of a few drawn sets of neurons or inputs as points."""
+    """Draw the law as a line and exact errors of a few drawn sets of neurons or inputs as points."""
     d = law.dimension
     name = "samples" if law.model == "kernel_ridge" else "width"
     line = np.unique(np.round(np.geomspace(1, d**3.5, 160)))
@@ -87,12 +89,12 @@ def _staircase_curve(axes: Axes, law: Staircase, index: int, largest: int) -> No
 
 
 def _error(values: dict[str, Array]) -> Array:
-    """Relative error of the target with equal parts of three degrees."""
+    """Return the relative error of the target with equal parts of three degrees."""
     return np.asarray(values["excess_risk"] if "excess_risk" in values else values["unexplained"].mean(axis=-1))
 
 
 def tangent_step(quick: bool = True) -> Figure:
-    """How tangent features of N ~ d ReLU neurons learn quadratic forms: limit, equivalent and exact values of drawn neurons."""
+    """Unexplained share of quadratic forms for tangent features of N ~ d ReLU neurons, as limit, equivalent and exact values."""
     figure, (left, right) = new_figure(columns=2)
     gamma = step_strength("relu")
     psi = np.linspace(0.01, 2.5, 120)
@@ -119,7 +121,7 @@ def tangent_step(quick: bool = True) -> Figure:
 
 
 def _step_values(dimension: int, ratios: Sequence[float], seeds: int) -> tuple[Array, Array]:
-    """The unexplained share of quadratic forms at several ratios N/d, and its standard error over drawn neurons."""
+    """Return the unexplained share of quadratic forms at several ratios N/d, and its standard error over drawn neurons."""
     runs = [
         [
             unexplained_exact(
@@ -137,7 +139,7 @@ def _step_values(dimension: int, ratios: Sequence[float], seeds: int) -> tuple[A
 
 
 def one_direction(quick: bool = True) -> Figure:
-    """A cubic of one direction: tangent features need d^2 neurons, a network eight, whatever the dimension."""
+    """Error on a cubic of one direction, for which tangent features need d^2 neurons and a network eight in every dimension."""
     figure, (left, right) = new_figure(columns=2)
     for index, d in enumerate((6, 9, 13) if quick else (6, 9, 13, 17)):
         law = Staircase(model="nt", dimension=d, activation=shifted_tanh, degrees=3)
@@ -164,7 +166,7 @@ def one_direction(quick: bool = True) -> Figure:
 
 
 def quadratic_targets(quick: bool = True) -> Figure:
-    """Relative risk against N for a target with an exponential spectrum: random features, tangent features, trained network."""
+    """Relative risk against N of random features, tangent features and a trained network, on a target with an exponential spectrum."""
     d = 200 if quick else 600
     B = np.sort(np.random.default_rng(0).exponential(size=d))[::-1]
     figure, (axes,) = new_figure(width=9.6, height=4.8)
@@ -202,7 +204,7 @@ def _one_fit(law: QuadraticTarget, seed: int) -> float:
 
 
 def _best_low_rank(B: Array, width: int) -> float:
-    """Relative risk of the network whose neurons are the leading singular vectors of B, written in a random basis."""
+    """Return the relative risk of the network whose neurons are the leading singular vectors of B, written in a random basis."""
     basis = np.linalg.qr(np.random.default_rng(1).standard_normal((B.size, B.size)))[0]
     matrix = basis * B @ basis.T
     values, vectors = np.linalg.eigh(matrix)
@@ -214,7 +216,7 @@ POINTS = 200
 
 
 def quadratic_sgd(quick: bool = True) -> Figure:
-    """One-pass SGD on the quadratic network: along the population flow, to the optimum, with and without negative eigenvalues."""
+    """Risk of one-pass SGD on the quadratic network and of the population flow, with and without negative eigenvalues."""
     d, width = (20, 5) if quick else (40, 10)
     end = 0.3 * d
     figure, axes = new_figure(columns=2)
@@ -233,7 +235,7 @@ def quadratic_sgd(quick: bool = True) -> Figure:
 
 
 def quadratic_relu(quick: bool = True) -> Figure:
-    """The same comparison with ReLU neurons: law and draws of random features, exact tangent features, trained networks."""
+    """Relative risk of random features, exact tangent features and trained networks with ReLU neurons on a quadratic target."""
     d, seeds, steps = (16, 4, 1500) if quick else (24, 4, 6000)
     figure, (axes,) = new_figure(width=7.0)
     law, label = QuadraticTarget(eigenvalues=exponential_spectrum(d), activation="relu"), "random features, limit"
@@ -257,7 +259,7 @@ ACTIVATIONS = {"relu": "ReLU", "square": "square"}
 
 
 def fixed_dimension(quick: bool = True) -> Figure:
-    """Error of N random features on a target of degree 2: explicit weights at C/N, least squares below."""
+    """Error of N random features on a target of degree 2, with explicit weights at C/N and with least squares below C/N."""
     figure, (axes,) = new_figure()
     rng = np.random.default_rng(0)
     widths, draws = np.array([3, 10, 30, 100, 300] if quick else [3, 10, 30, 100, 300, 1000]), 10 if quick else 60
@@ -275,7 +277,7 @@ def fixed_dimension(quick: bool = True) -> Figure:
 
 
 def greedy(quick: bool = True) -> Figure:
-    """Independent sampling of a measure at C/N, and the method of Frank and Wolfe, one neuron at a time."""
+    """Error of independent sampling of a measure, which is C/N, and of the method of Frank and Wolfe, which adds single neurons."""
     figure, (axes,) = new_figure()
     X, neurons, weights = greedy_problem(np.random.default_rng(0))
     law = SampledMeasure(neurons=tuple(map(tuple, neurons.tolist())), weights=tuple(weights.tolist()))
@@ -293,7 +295,7 @@ def greedy(quick: bool = True) -> Figure:
 
 
 def tangent_interpolation(quick: bool = True) -> Figure:
-    """Train error of tangent features on pure noise, the eigenvalue that closes at N d = n, and the ranks."""
+    """Train error of tangent features on pure noise, the eigenvalue that vanishes at N d = n, and the ranks."""
     figure, (left, middle, right) = new_figure(columns=3, width=4.3)
     ratio, few = np.geomspace(0.5, 5, 120), (0.6, 0.8, 0.95, 1.05, 1.25, 2.0, 4.0)
     laws = {f"ReLU, $N={width:g}$": TangentInterpolation(width=width) for width in (10.0, 4.0, 2.0)}
@@ -328,9 +330,9 @@ def hermite_series(quick: bool = True) -> Figure:
     degrees = np.arange(61 if quick else 121)
     for index, name in enumerate(ACTIVATIONS_GAUSSIAN):
         squares = hermite(Activation(name), int(degrees[-1])) ** 2
-        seen = (squares > 1e-20) & (degrees > 0)
+        nonzero = (squares > 1e-20) & (degrees > 0)
         style: dict[str, Any] = dict(color=COLOURS[index], marker=MARKERS[index], markersize=4)
-        left.plot(degrees[seen], squares[seen], linewidth=1, label=name, **style)
+        left.plot(degrees[nonzero], squares[nonzero], linewidth=1, label=name, **style)
         whole = moments(Activation(name))
         beyond = 1 - np.cumsum(squares) / (whole.mean**2 + whole.linear**2 + whole.nonlinear**2)
         shown = beyond > 1e-12
@@ -338,7 +340,7 @@ def hermite_series(quick: bool = True) -> Figure:
     limits: dict[str, Any] = dict(yscale="log", ylim=(1e-12, 2))
     finish(left, "degree $k$", "squared coefficient $u_k^2$", "kinks make slow tails", xscale="log", **limits)
     label = r"$1-\sum_{k\leq K}u_k^2\,/\,\mathbb{E}\,s(Z)^2$"
-    finish(right, "degree $K$", label, "what the series misses", **limits)
+    finish(right, "degree $K$", label, "second moment beyond degree $K$", **limits)
     return figure
 
 

@@ -1,8 +1,9 @@
-"""The method of Frank and Wolfe for two-layer networks: a convex problem over measures, solved one neuron at a time.
+"""The method of Frank and Wolfe, which solves a convex problem over measures by adding one neuron of a two-layer network at a time.
 
-The dictionary is {+-g relu(<w, x>), |w| = 1} on given inputs. Step k moves a share 2/(k + 2) of the weight to the neuron that is most
-correlated with the residual. Its error is at most 16 B^2/(k + 2) for a target in the closed convex hull, B the largest norm in the
-dictionary, if the best neuron is found; the search is not convex and finds a lower value (`correlated_neuron`).
+The dictionary is {+-g relu(<w, x>), |w| = 1} on fixed inputs. Step k moves a share 2/(k + 2) of the weight to the neuron that is most
+correlated with the residual. Let B be the largest norm in the dictionary. For a target in the closed convex hull, the error is at most
+16 B^2/(k + 2) if every step uses the best neuron. The search for this neuron is not convex and returns a lower correlation
+(`correlated_neuron`).
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class GreedyNetwork:
 
 
 def frank_wolfe(X: Array, y: Array, scale: float, steps: int, seed: int = 0) -> GreedyNetwork:
-    """Fit y on the rows of X by so many steps.
+    """Fit y on the rows of X by `steps` steps.
 
     Parameters
     ----------
@@ -49,13 +50,13 @@ def frank_wolfe(X: Array, y: Array, scale: float, steps: int, seed: int = 0) -> 
     scale
         g, the l1 norm of the second layer.
     steps, seed
-        Number of neurons; of the random directions.
+        Number of steps, and seed of the random directions.
 
     Examples
     --------
     >>> X = np.random.default_rng(0).standard_normal((50, 2))
-    >>> found = frank_wolfe(X, np.maximum(X[:, 0], 0), 1.0, 20)
-    >>> found.errors.shape, bool(found.errors[-1] < 0.02)
+    >>> network = frank_wolfe(X, np.maximum(X[:, 0], 0), 1.0, 20)
+    >>> network.errors.shape, bool(network.errors[-1] < 0.02)
     ((21,), True)
     """
     rng = np.random.default_rng(seed)
@@ -74,7 +75,10 @@ def frank_wolfe(X: Array, y: Array, scale: float, steps: int, seed: int = 0) -> 
 def correlated_neuron(
     rng: np.random.Generator, X: Array, residual: Array, directions: int = DIRECTIONS, ascent: int = ASCENT
 ) -> tuple[Array, float]:
-    """A unit w with a large |mean residual relu(<w, x>)|, and that mean with its sign: random directions, then ascent from the best."""
+    """Return a unit w with a large |mean residual relu(<w, x>)|, and that mean with its sign.
+
+    The search tries random directions and then ascends from the best of them.
+    """
     w = sphere(rng, directions, X.shape[1])
     value = np.maximum(w @ X.T, 0.0) @ residual / len(X)
     best = np.argsort(-np.abs(value))[:KEPT]
@@ -93,5 +97,8 @@ def correlated_neuron(
 
 
 def largest_norm(X: Array, scale: float) -> float:
-    """B: the largest root mean square of g relu(<w, x>) over unit w, from above: g times the largest singular value of X/sqrt(n)."""
+    """Return an upper bound of B, the largest root mean square of g relu(<w, x>) over unit w.
+
+    The bound is g times the largest singular value of X/sqrt(n).
+    """
     return float(scale * np.linalg.norm(X, 2) / np.sqrt(len(X)))

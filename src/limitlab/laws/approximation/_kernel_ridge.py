@@ -1,4 +1,4 @@
-"""Kernel ridge regression on drawn inputs, with targets and noise averaged in closed form: no sampling of test inputs.
+"""Kernel ridge regression on drawn inputs, averaged in closed form over targets, noise and test inputs.
 
 Setting.  n inputs on the sphere, the kernel k(x, x') = sum_k xi_k B_k Q_k(<x, x'>/d) with k(x, x) = 1, a random target of energy F_k^2 in
           degree k, noise of standard deviation tau, and the fit k(x, X)(K + lambda)^{-1} y.
@@ -23,11 +23,11 @@ Array = NDArray[np.float64]
 def fit_on_sphere(
     x: Array, activation: Activation, ridge: float, noise: float, degrees: NDArray[np.int64], signal: Array
 ) -> dict[str, Array | float]:
-    """The observables of kernel ridge regression given the inputs, rows x of norm 1; `signal` are the F_k^2 of `degrees`.
+    """Return the observables of kernel ridge regression for inputs x, rows of norm 1; `signal` holds the F_k^2 of `degrees`.
 
     >>> rows = np.eye(5)
-    >>> found = fit_on_sphere(rows, Activation("relu"), 0.1, 0.5, np.array([1, 2]), np.array([1.0, 0.5]))
-    >>> bool(0 < found["excess_risk"] < 3)
+    >>> observables = fit_on_sphere(rows, Activation("relu"), 0.1, 0.5, np.array([1, 2]), np.array([1.0, 0.5]))
+    >>> bool(0 < observables["excess_risk"] < 3)
     True
     """
     rho, d = overlaps(x), x.shape[1]

@@ -4,8 +4,8 @@ The target is b_0 + <x, B x> with B diagonal. A step of size h on a fresh sample
 
     w_i <- w_i + 4 h e <w_i, x> x,       c <- c + 2 h m e,
 
-where m = 1 is plain SGD. With many neurons the intercept then lags behind: it has to travel a distance of order d at a speed of order 1.
-With m = d (`intercept_pace`) it keeps up.
+where m = 1 is plain SGD. With many neurons the intercept then converges late, because it moves a distance of order d at a speed of order 1.
+With m = d (`intercept_pace`) it converges together with the neurons.
 
 >>> rng = np.random.default_rng(0)
 >>> B = np.array([1.0, 0.2, 0.0])
@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 BLOCK = 2_000_000
-"""Numbers drawn at once."""
+"""Number of random values that are drawn at once."""
 
 
 def one_pass(
@@ -39,7 +39,7 @@ def one_pass(
     steps: int,
     intercept_pace: float = 1.0,
 ) -> tuple[Array, float]:
-    """Neurons (one per row) and intercept after `steps` samples, each used once."""
+    """Return the neurons (one per row) and the intercept after `steps` samples, each of which is used once."""
     w, c, d = np.array(neurons, dtype=float, order="C"), float(intercept), eigenvalues.size
     rows = max(1, BLOCK // d)
     for first in range(0, steps, rows):

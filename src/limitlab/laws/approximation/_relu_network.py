@@ -1,4 +1,4 @@
-"""A two-layer ReLU network trained on fresh Gaussian inputs: f(x) = sum_i a_i relu(<w_i, x>) + c, by Adam with a decaying step."""
+"""Training of the two-layer ReLU network f(x) = sum_i a_i relu(<w_i, x>) + c on fresh Gaussian inputs by Adam with a decaying step."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def trained_relu_risk(
     step: float = 0.03,
     test: int = 20_000,
 ) -> float:
-    """Mean squared error on new inputs after one pass of Adam over `steps` fresh batches; the intercept is free.
+    """Return the mean squared error on new inputs after one pass of Adam over `steps` fresh batches; the intercept is free.
 
-    Both layers are trained, from neurons of norm 1 and outer weights +-1/sqrt(width); the step falls to zero along half a cosine.
+    Both layers are trained, from neurons of norm 1 and outer weights +-1/sqrt(width). The step falls to zero along half a cosine.
 
     Examples
     --------
@@ -36,7 +36,7 @@ def trained_relu_risk(
     True
     """
     weights = width * dimension
-    state = np.zeros(weights + width + 1)  # one vector: Adam moves it at once
+    state = np.zeros(weights + width + 1)  # one vector of all parameters, so that Adam updates it in one operation
     w, a, c = state[:weights].reshape(width, dimension), state[weights:-1], state[-1:]
     w[:] = rng.standard_normal((width, dimension)) / np.sqrt(dimension)
     a[:] = np.where(np.arange(width) % 2 == 0, 1.0, -1.0) / np.sqrt(width)
@@ -57,7 +57,7 @@ def trained_relu_risk(
 
 
 def relu_tangent_risk(W: ArrayLike, eigenvalues: ArrayLike) -> float:
-    """Relative risk of the tangent features of given ReLU neurons on the target <x, B x>, B diagonal, with a free intercept.
+    """Return the relative risk of the tangent features of ReLU neurons W on the target <x, B x> with diagonal B and a free intercept.
 
     >>> round(relu_tangent_risk(np.eye(4), (1.0, 0.5, 0.0, -0.5)), 4)
     0.3996

@@ -1,9 +1,9 @@
-"""What given neurons can represent, exactly: the error of the best fit over all inputs, with no sampling of inputs.
+"""Exact error of the best fit by the features of fixed neurons, over all inputs and without sampling of inputs.
 
 Setting.  Unit vectors w_1, ..., w_N; random features s(<w_i, x>), or tangent features s'(<w_i, x>) x, which are d per neuron; x uniform on
           the sphere of radius sqrt(d). A random target of degree k is a Gaussian field with covariance Q_k(<x, x'>/d).
 Result.   r_k = 1 - tr(U^+ U_k)/B_k, where U is the Gram matrix of the features and U_k its part of degree k
-          (docs/theory/approximation.md, section 2, eqs. 5, 6 and 9). Exact sum rule: sum_k B_k (1 - r_k) = rank U.
+          (docs/theory/approximation.md, section 2, eqs. 5, 6 and 9). The sum rule sum_k B_k (1 - r_k) = rank U is exact.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ Array = NDArray[np.float64]
 Features = Literal["rf", "nt"]
 
 TANGENT_DEGREES = 40
-"""Degrees that the Gram matrix of tangent features follows by default; what is left stands on its diagonal."""
+"""Default number of degrees in the Gram matrix of tangent features. The energy of higher degrees is added to its diagonal."""
 SMOOTH_DEGREES, KINKED_DEGREES = 60, 200
-"""The same for one that is asked for in closed form and has none."""
+"""The same numbers for smooth and kinked activations if a closed form is requested but none exists."""
 LARGEST = 6000
-"""Features of the largest problem (a matrix of 288 MB)."""
+"""Largest number of features, for which the matrix takes 288 MB."""
 RANK = 1e-15
-"""Eigenvalues below this share of the largest one, times the size of the matrix, are rounding."""
+"""Eigenvalues below this share of the largest eigenvalue, times the size of the matrix, count as rounding errors."""
 REGULAR = 1e-9
-"""A Gram matrix is inverted without its eigenvalues where the squared entries of its Cholesky factor vary by less than one over this."""
+"""Least ratio of the squared diagonal entries of a Cholesky factor for which a Gram matrix is inverted without its eigenvalues."""
 
 
 def unexplained_exact(
@@ -47,7 +47,7 @@ def unexplained_exact(
     direction: ArrayLike | None = None,
     highest_degree: int | Literal["default"] | None = "default",
 ) -> Array:
-    """Share of a target of each degree that the best combination of the given neurons' features leaves unexplained.
+    """Return the share of a target of each degree that the best combination of the neurons' features leaves unexplained.
 
     Parameters
     ----------
@@ -62,9 +62,9 @@ def unexplained_exact(
     direction
         None for random targets of each degree; a vector b for the ridge target sqrt(B_k) Q_k(<b, x>/sqrt d) along it.
     highest_degree
-        Degrees up to this one are followed in the Gram matrix and the energy of the others stands on its diagonal; None takes closed forms
-        where there are (ReLU, |x|), and many degrees elsewhere. The default is 40 for "nt" and None for "rf". For 5 ReLU neurons in 6
-        dimensions 40 degrees are wrong by 4e-6; for a smooth activation they are exact to rounding.
+        Largest degree that is computed entry by entry in the Gram matrix. The energy of higher degrees is added to its diagonal. None
+        selects a closed form if there is one (ReLU, |x|) and many degrees otherwise. The default is 40 for "nt" and None for "rf". For 5
+        ReLU neurons in 6 dimensions the result with 40 degrees is wrong by 4e-6. For a smooth activation it is exact to rounding.
 
     Returns
     -------
@@ -78,18 +78,18 @@ def unexplained_exact(
     >>> bool(np.all((r >= 0) & (r <= 1))), float(r[3])
     (True, 1.0)
     """
-    wanted = np.atleast_1d(np.asarray(degrees, dtype=int))
-    if wanted.size == 0 or (wanted < 0).any():
+    degree_array = np.atleast_1d(np.asarray(degrees, dtype=int))
+    if degree_array.size == 0 or (degree_array < 0).any():
         raise Refused(f"degrees = {degrees!r} is not allowed: must be whole numbers of at least 0")
     highest = (TANGENT_DEGREES if model == "nt" else None) if highest_degree == "default" else highest_degree
-    span = spanned(W, activation, model, highest, int(wanted.max()))
+    span = spanned(W, activation, model, highest, int(degree_array.max()))
     b = None if direction is None else unit_rows(np.atleast_2d(np.asarray(direction, dtype=float)))[0]
-    return span.unexplained(wanted, b)
+    return span.unexplained(degree_array, b)
 
 
 @dataclass(frozen=True)
 class Span:
-    """What the features of given neurons span: the inverse of their Gram matrix, and what it takes to project on them.
+    """The span of the features of fixed neurons, with the inverse of their Gram matrix and the data for projections on it.
 
     Attributes
     ----------
@@ -98,9 +98,9 @@ class Span:
     inverse
         U^+.
     harmonics
-        The activation, degree by degree from 0.
+        Coefficients of the activation for each degree from 0.
     tangent
-        Whether the features are tangent ones, d per neuron.
+        Whether the features are tangent features, d per neuron.
     """
 
     w: Array
@@ -110,11 +110,11 @@ class Span:
     tangent: bool
 
     def unexplained(self, degrees: NDArray[np.int64], b: Array | None = None) -> Array:
-        """r_k of random targets of these degrees, or of the ridge targets along the unit vector b."""
+        """Return r_k of random targets of these degrees, or of the ridge targets along the unit vector b."""
         return np.clip(1 - self.explained(degrees, b), 0.0, 1.0)
 
     def explained(self, degrees: NDArray[np.int64], b: Array | None = None) -> Array:
-        """1 - r_k, which keeps its digits where it is small."""
+        """Return 1 - r_k, with full relative accuracy where it is small."""
         return (_tangent_shares if self.tangent else _random_shares)(self, degrees, b)
 
 
@@ -125,31 +125,31 @@ def spanned(
     highest_degree: int | None = None,
     degree: int = 0,
 ) -> Span:
-    """The span of the features of given neurons, ready for targets up to `degree`; other arguments as in `unexplained_exact`.
+    """Return the span of the features of the neurons W, for targets up to `degree`; other arguments as in `unexplained_exact`.
 
     >>> spanned(np.eye(4), "tanh", "nt").inverse.shape
     (16, 16)
     """
-    w, chosen = unit_rows(W), Activation(activation)
+    w, function = unit_rows(W), Activation(activation)
     one_of("model", model, ("rf", "nt"))
     features = len(w) * (w.shape[1] if model == "nt" else 1)
     if features > LARGEST:
         raise Refused(
             f"{features} features are not allowed: a matrix of {8 * features**2 / 1e9:.1f} GB would be needed; use at most {LARGEST}"
         )
-    top = max(degree, highest_degree or (KINKED_DEGREES if chosen.kinks else SMOOTH_DEGREES))
-    harmonics = gegenbauer_coefficients(chosen, w.shape[1], range(top + 1))
+    top = max(degree, highest_degree or (KINKED_DEGREES if function.kinks else SMOOTH_DEGREES))
+    harmonics = gegenbauer_coefficients(function, w.shape[1], range(top + 1))
     if harmonics.energy == 0:
-        raise Refused(f"activation = {chosen.name!r} is not allowed: it is zero on the sphere")
+        raise Refused(f"activation = {function.name!r} is not allowed: it is zero on the sphere")
     rho = overlaps(w)
-    closed = (RANDOM_KERNELS if model == "rf" else TANGENT_KERNELS).get(chosen.name) if highest_degree is None else None
+    closed = (RANDOM_KERNELS if model == "rf" else TANGENT_KERNELS).get(function.name) if highest_degree is None else None
     series = feature_kernel if model == "rf" else tangent_kernel
     gram = series(w, rho, harmonics) if closed is None else closed(w, rho)
     return Span(w, rho, pseudo_inverse(gram), harmonics, model == "nt")
 
 
 def unit_rows(rows: ArrayLike) -> Array:
-    """Vectors scaled to norm 1.
+    """Return the rows scaled to norm 1.
 
     >>> unit_rows([[3.0, 0.0, 4.0]]).tolist()
     [[0.6, 0.0, 0.8]]
@@ -164,7 +164,7 @@ def unit_rows(rows: ArrayLike) -> Array:
 
 
 def overlaps(w: Array) -> Array:
-    """Inner products of unit vectors, exactly 1 on the diagonal and within [-1, 1].
+    """Return the inner products of unit vectors, exactly 1 on the diagonal and within [-1, 1].
 
     >>> overlaps(np.eye(3)[:2]).tolist()
     [[1.0, 0.0], [0.0, 1.0]]
@@ -175,7 +175,7 @@ def overlaps(w: Array) -> Array:
 
 
 def pseudo_inverse(gram: Array) -> Array:
-    """The inverse of a Gram matrix on the space where it is not rounding.
+    """Return the inverse of a Gram matrix on the span of the eigenvectors whose eigenvalues are not rounding errors.
 
     >>> pseudo_inverse(np.diag([2.0, 0.0])).tolist()
     [[0.5, 0.0], [0.0, 0.0]]
@@ -189,15 +189,17 @@ def pseudo_inverse(gram: Array) -> Array:
         lower = np.tril(dpotri(factor, lower=1)[0])
         return np.asarray(lower + np.tril(lower, -1).T)
     values, vectors = eigh(gram)
-    kept = values > RANK * len(gram) * values[-1]
-    return np.asarray((vectors[:, kept] / values[kept]) @ vectors[:, kept].T)
+    regular = values > RANK * len(gram) * values[-1]
+    return np.asarray((vectors[:, regular] / values[regular]) @ vectors[:, regular].T)
 
 
 # -- random features --------------------------------------------------------------------------------------------------
 
 
 def relu_kernel(rho: Array) -> Array:
-    """E[relu(<w, x>) relu(<w', x>)] for unit vectors of overlap rho: (sin t + (pi - t) cos t) / (2 pi), in any dimension.
+    """Return E[relu(<w, x>) relu(<w', x>)] for unit vectors of overlap rho = cos t, in any dimension.
+
+    The value is (sin t + (pi - t) cos t) / (2 pi).
 
     >>> float(relu_kernel(np.array(1.0)))
     0.5
@@ -207,7 +209,7 @@ def relu_kernel(rho: Array) -> Array:
 
 
 def feature_kernel(w: Array, rho: Array, harmonics: Harmonics) -> Array:
-    """U = sum_k lambda_k^2 B_k Q_k(rho), with the degrees that are left on the diagonal (eq. 5).
+    """Return U = sum_k lambda_k^2 B_k Q_k(rho), with the energy of the remaining degrees on the diagonal (eq. 5).
 
     >>> from limitlab.laws.approximation.harmonics import gegenbauer_coefficients
     >>> w = np.eye(8)[:2] + 0.1
@@ -247,15 +249,16 @@ def _tangent_shares(span: Span, degrees: NDArray[np.int64], b: Array | None) -> 
 
 
 def block_coefficients(harmonics: Harmonics, k: int, value: Array, slope: Array, curvature: Array) -> tuple[Array, ...]:
-    """The four functions of the overlap that make the d x d blocks of degree k (eq. 9), from Q_k, Q_k' and Q_k''."""
+    """Return the four functions of the overlap in the d x d blocks of degree k (eq. 9), computed from Q_k, Q_k' and Q_k''."""
     plain, radial, mixed = harmonics.levels[k], harmonics.radial_levels[k], harmonics.products[k]
     return radial * value, mixed * slope, plain * curvature, plain * slope
 
 
 def tangent_kernel(w: Array, rho: Array, harmonics: Harmonics) -> Array:
-    """The Gram matrix of all tangent features, (N d) x (N d): blocks (9) summed over the degrees, the rest on the diagonal.
+    """Return the (N d) x (N d) Gram matrix of all tangent features.
 
-    With a = w_i, b = w_j, P the projection orthogonal to a vector, the block of degree k is
+    It is the sum of the blocks (9) over the degrees, with the energy of the remaining degrees on the diagonal. With a = w_i, b = w_j, P the
+    projection orthogonal to a vector, the block of degree k is
     B { nu^2 Q a b' + nu lambda Q' [a (P_b a)' + (P_a b) b'] + lambda^2 [Q'' (P_a b)(P_b a)' + Q' P_a P_b] }.
 
     >>> from limitlab.laws.approximation.harmonics import gegenbauer_coefficients
@@ -270,23 +273,25 @@ def tangent_kernel(w: Array, rho: Array, harmonics: Harmonics) -> Array:
         if harmonics.levels[k] or harmonics.radial_levels[k]:
             totals += block_coefficients(harmonics, k, *(table[k] for table in tables))
     both, mixed, bent, turned = totals
-    forward = both - 2 * rho * mixed + rho**2 * bent + rho * turned  # of w_i w_j'; the projections of (9) multiplied out
+    forward = (
+        both - 2 * rho * mixed + rho**2 * bent + rho * turned
+    )  # factor of w_i w_j' after expanding the projections of (9)
     gram = _blocks(w, turned, forward, bent, mixed - rho * bent - turned)
     project = np.eye(d) - w[:, :, None] * w[:, None, :]
     rest = harmonics.tangential_tail / (d - 1) * project + harmonics.radial_tail * w[:, :, None] * w[:, None, :]
-    own = np.arange(count)
-    gram[own, :, own, :] += rest
+    diagonal = np.arange(count)
+    gram[diagonal, :, diagonal, :] += rest
     return gram.reshape(count * d, count * d)
 
 
 def _blocks(w: Array, unit: Array, forward: Array, backward: Array, squares: Array) -> Array:
-    """Blocks unit I + forward w_i w_j' + backward w_j w_i' + squares (w_i w_i' + w_j w_j'), every factor N x N: (N, d, N, d)."""
+    """Return unit I + forward w_i w_j' + backward w_j w_i' + squares (w_i w_i' + w_j w_j') with N x N factors; shape (N, d, N, d)."""
     count, d = w.shape
     gram = np.empty((count, d, count, d))
-    own = squares[:, :, None, None]
+    factor = squares[:, :, None, None]
     outer = w[:, :, None] * w[:, None, :]
     for i in range(count):
-        row = own[i] * (outer[i] + outer) + unit[i, :, None, None] * np.eye(d)  # [j, a, b]
+        row = factor[i] * (outer[i] + outer) + unit[i, :, None, None] * np.eye(d)  # [j, a, b]
         row += w[i][None, :, None] * (forward[i][:, None] * w)[:, None, :]
         row += (backward[i][:, None] * w)[:, :, None] * w[i]
         gram[i] = np.swapaxes(row, 0, 1)
@@ -294,8 +299,9 @@ def _blocks(w: Array, unit: Array, forward: Array, backward: Array, squares: Arr
 
 
 def relu_tangent_kernel(w: Array, rho: Array) -> Array:
-    """The same for ReLU in closed form: a step depends on the direction of x only, so that Gaussian inputs give the same matrix.
+    """Return the Gram matrix of the tangent features of ReLU neurons in closed form.
 
+    The derivative of ReLU is a step function. It depends on the direction of x only, so Gaussian inputs give the same matrix,
     E[1{<a,x> > 0} 1{<b,x> > 0} x x'] = (pi - t)/(2 pi) I - cos t/(2 pi sin t) (a a' + b b') + 1/(2 pi sin t) (a b' + b a').
 
     >>> w = np.eye(3)[:1]
@@ -311,7 +317,7 @@ def relu_tangent_kernel(w: Array, rho: Array) -> Array:
 
 
 def _traces(w: Array, rho: Array, inverse: Array) -> tuple[Array, ...]:
-    """What the four functions of (9) are multiplied with in tr(K^+ K_k): contractions of the inverse, N x N each."""
+    """Return the N x N contractions of the inverse that multiply the four functions of (9) in tr(K^+ K_k)."""
     count, d = w.shape
     blocks = inverse.reshape(count, d, count, d)
     first = np.einsum("ia,iajb->ijb", w, blocks)  # w_i' G_ij

@@ -1,9 +1,9 @@
-"""Random features at a fixed dimension: N times the error of explicit weights (the theory of reproducing kernels).
+"""Error of random features with explicit weights at a fixed dimension, times N (the theory of reproducing kernels).
 
 Setting.  x uniform on the sphere of radius sqrt(d), features s(<w_i, x>) with N independent uniform unit vectors w_i; a target of degree k
           and norm 1. f(x) = E_w[f(sqrt(d) w) s(<w, x>)]/lambda_k, so that the weights f(sqrt(d) w_i)/(lambda_k N) give an unbiased fit.
-Result.   Its mean squared error is exactly (E s^2/lambda_k^2 - 1)/N (docs/theory/finite_width.md, equation (1)): least squares on the same
-          features is better. The constant is of order d^k, the step of the staircase.
+Result.   Its mean squared error is exactly (E s^2/lambda_k^2 - 1)/N (docs/theory/finite_width.md, equation (1)). Least squares on the same
+          features has a smaller error. The constant is of order d^k, which is the position of the step of the staircase.
 Status.   Identity.
 """
 
@@ -23,30 +23,32 @@ Array = NDArray[Any]
 
 
 def fixed_dimension_constant(dimension: int, degree: int, activation: Any = "relu") -> float:
-    """N times the mean squared error of N random features with explicit weights: E s^2/lambda_k^2 - 1.
+    """Return E s^2/lambda_k^2 - 1, which is N times the mean squared error of N random features with explicit weights.
 
-    An upper bound of N times the error of least squares, at every N. Infinite where the activation has no part of that degree (relu at
-    odd degrees from 3 on): then the target is outside the space.
+    It is an upper bound of N times the error of least squares, at every N. It is infinite if the activation has no part of that degree
+    (relu at odd degrees from 3 on), because the target is then outside the space.
 
     >>> [round(fixed_dimension_constant(d, 2), 3) for d in (3, 5, 10)]
     [41.667, 101.4, 360.623]
     >>> fixed_dimension_constant(5, 3)
     inf
     """
-    found = gegenbauer_coefficients(activation, dimension, [degree])
-    level = float(found.coefficients[0]) ** 2
-    return found.energy / level - 1 if level > 0 else float("inf")
+    harmonics = gegenbauer_coefficients(activation, dimension, [degree])
+    level = float(harmonics.coefficients[0]) ** 2
+    return harmonics.energy / level - 1 if level > 0 else float("inf")
 
 
 def explicit_weights_error(W: ArrayLike, degree: int) -> float:
-    """Squared error of explicit weights on given ReLU neurons, averaged over random targets of one degree, with no sampling of inputs.
+    """Return the squared error of explicit weights on the ReLU neurons W, averaged over random targets of one degree.
+
+    The average over inputs is exact.
 
     Parameters
     ----------
     W
         Unit vectors, one per row.
     degree
-        Of the targets: Gaussian fields with covariance Q_k(<x, x'>/d).
+        Degree of the targets, which are Gaussian fields with covariance Q_k(<x, x'>/d).
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""An activation on the sphere: its share in the polynomials of every degree (docs/theory/approximation.md, section 1).
+"""Coefficients of an activation on the sphere in the polynomials of every degree (docs/theory/approximation.md, section 1).
 
 Setting.  x uniform on the sphere of radius sqrt(d), w a unit vector, u = <w, x>, t = u/sqrt(d).
 Result.   lambda_k = E[s(u) Q_k(t)], nu_k = E[u s'(u) Q_k(t)], and s(u) = sum_k lambda_k B_k Q_k(t).                    (4)
@@ -32,14 +32,14 @@ Array = NDArray[np.float64]
 
 
 NOISE = 2e-15
-"""A coefficient that is this share of the whole function is rounding: it counts as 0."""
+"""A coefficient below this share of the whole function is a rounding error and counts as 0."""
 LEFT_OVER = 1e-13
-"""A left-over energy that is this share of the whole is rounding as well."""
+"""A remaining energy below this share of the whole energy is a rounding error and counts as 0."""
 
 
 @dataclass(frozen=True)
 class Harmonics:
-    """What an activation is made of, degree by degree.
+    """Coefficients and energies of an activation for each degree.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class Harmonics:
     radial_energy, slope_energy
         E[u^2 s'(u)^2] and E s'(u)^2.
     levels, radial_levels
-        lambda_k^2 B_k and nu_k^2 B_k, which keep their digits where B_k is huge.
+        lambda_k^2 B_k and nu_k^2 B_k, computed without loss of digits where B_k is huge.
     """
 
     dimension: int
@@ -74,23 +74,26 @@ class Harmonics:
 
     @cached_property
     def tangential_levels(self) -> Array:
-        """lambda_k^2 k (k + d - 2) B_k: the energy of the tangential part of the gradient, degree by degree (eq. 9)."""
+        """Return lambda_k^2 k (k + d - 2) B_k, the energy of the tangential part of the gradient for each degree (eq. 9)."""
         k = np.asarray(self.degrees, dtype=float)
         return np.asarray(self.levels * k * (k + self.dimension - 2))
 
     @cached_property
     def tail(self) -> float:
-        """Energy in the degrees that are not listed."""
+        """Return the energy in the degrees that are not listed."""
         return _left_over(self.energy, self.levels)
 
     @cached_property
     def radial_tail(self) -> float:
-        """The same of u s'(u)."""
+        """Return the energy of u s'(u) in the degrees that are not listed."""
         return _left_over(self.radial_energy, self.radial_levels)
 
     @cached_property
     def tangential_tail(self) -> float:
-        """The same of the tangential gradient, whose whole energy is E[(d - u^2) s'(u)^2]."""
+        """Return the energy of the tangential gradient in the degrees that are not listed.
+
+        Its whole energy is E[(d - u^2) s'(u)^2].
+        """
         return _left_over(self.dimension * self.slope_energy - self.radial_energy, self.tangential_levels)
 
 
@@ -102,44 +105,44 @@ def _left_over(whole: float, parts: Array) -> float:
 def gegenbauer_coefficients(
     activation: Activation | str | Callable[[Any], Any], dimension: int, degrees: int | Sequence[int]
 ) -> Harmonics:
-    """Coefficients of an activation in the Gegenbauer polynomials of the sphere in R^d.
+    """Return the coefficients of an activation in the Gegenbauer polynomials of the sphere in R^d.
 
     Parameters
     ----------
     activation
-        A name or a function of arrays, with or without kinks; its derivative is found numerically where it is not known.
+        A name or a function of arrays, with or without kinks. A derivative that is not defined in closed form is computed numerically.
     dimension
         d, at least 3.
     degrees
-        The degrees wanted.
+        The degrees k.
 
     Returns
     -------
     Harmonics
-        `.coefficients` (lambda_k), `.radial` (nu_k), `.multiplicities` (B_k), `.energy` (E s^2), and what follows from them.
+        `.coefficients` (lambda_k), `.radial` (nu_k), `.multiplicities` (B_k), `.energy` (E s^2), and quantities derived from them.
 
     Examples
     --------
-    >>> found = gegenbauer_coefficients("relu", 10, (0, 1, 2, 3))
-    >>> found.coefficients.round(6).tolist(), found.multiplicities.tolist(), round(found.energy, 12)
+    >>> relu = gegenbauer_coefficients("relu", 10, (0, 1, 2, 3))
+    >>> relu.coefficients.round(6).tolist(), relu.multiplicities.tolist(), round(relu.energy, 12)
     ([0.409025, 0.158114, 0.037184, 0.0], [1.0, 10.0, 54.0, 210.0], 0.5)
     """
-    wanted = tuple(checked_degree(k) for k in np.atleast_1d(np.asarray(degrees)).tolist())
-    if not wanted:
+    degree_tuple = tuple(checked_degree(k) for k in np.atleast_1d(np.asarray(degrees)).tolist())
+    if not degree_tuple:
         raise Refused("degrees = () is not allowed: give at least one degree")
-    return _harmonics(Activation(activation), checked_dimension(dimension), wanted)
+    return _harmonics(Activation(activation), checked_dimension(dimension), degree_tuple)
 
 
 @lru_cache(maxsize=128)
 def _harmonics(activation: Activation, d: int, degrees: tuple[int, ...]) -> Harmonics:
-    chosen = list(degrees)
+    columns = list(degrees)
 
     def radial_slope(u: Array) -> Array:
         return np.asarray(u * slope_of(activation, u))
 
     plain, energy = orthonormal_coefficients(activation, d, max(degrees), activation.kinks)
     radial, radial_energy = orthonormal_coefficients(radial_slope, d, max(degrees), activation.kinks)
-    plain, radial = _cleaned(plain[chosen], energy), _cleaned(radial[chosen], radial_energy)
+    plain, radial = _cleaned(plain[columns], energy), _cleaned(radial[columns], radial_energy)
     shrink = np.exp([-log_harmonic_dimension(d, k) / 2 for k in degrees])  # Q_k = q_k / sqrt(B_k)
     u, weights = coordinate_rule(d, activation.kinks)
     return Harmonics(
@@ -158,7 +161,7 @@ def _harmonics(activation: Activation, d: int, degrees: tuple[int, ...]) -> Harm
 
 
 def slope_of(activation: Activation, u: Array) -> Array:
-    """The derivative of an activation: its own where it is known, else from its values."""
+    """Return the derivative of an activation, in closed form if there is one and from its values otherwise."""
     try:
         return np.broadcast_to(np.asarray(activation.derivative(u), dtype=float), u.shape)
     except ValueError:
@@ -166,21 +169,22 @@ def slope_of(activation: Activation, u: Array) -> Array:
 
 
 def _cleaned(coefficients: Array, energy: float) -> Array:
-    """Coefficients without those that are rounding, so that a degree that is absent has none."""
+    """Return the coefficients with rounding errors replaced by 0, so that an absent degree has coefficient 0."""
     return np.where(np.abs(coefficients) > NOISE * math.sqrt(energy), coefficients, 0.0)
 
 
 # -- The derivative of a function of which only values are known, smooth but for kinks -------------------------------
 
-WIDTH = 0.5  # of the interval that a point's polynomial is taken from
+WIDTH = 0.5  # length of the interval on which the polynomial of a point interpolates
 NODES = 17
 
 
 def numerical_slope(f: Callable[[Array], Any], x: ArrayLike, kinks: Sequence[float] = ()) -> Array:
-    """f'(x) at every point, from the polynomial through f at Chebyshev points of an interval that holds x and no kink inside.
+    """Return f'(x) at every point, from values of f only.
 
-    For a function that is analytic in a strip of width 1 or so the error is rounding, about 1e-12 of the size of f. At a kink the value is
-    that of the right side.
+    The derivative is that of the polynomial through f at Chebyshev points of an interval that contains x and has no kink inside. For a
+    function that is analytic in a strip of width about 1 the error is a rounding error, about 1e-12 of the size of f. At a kink the result
+    is the derivative on the right side.
 
     Parameters
     ----------
@@ -189,7 +193,7 @@ def numerical_slope(f: Callable[[Array], Any], x: ArrayLike, kinks: Sequence[flo
     x
         Points.
     kinks
-        Where f or its derivative jumps.
+        Points at which f or its derivative jumps.
 
     Examples
     --------
@@ -209,12 +213,12 @@ def numerical_slope(f: Callable[[Array], Any], x: ArrayLike, kinks: Sequence[flo
     middle, half = (low + high) / 2, (high - low) / 2
     grid = middle[..., None] + half[..., None] * nodes
     values = np.asarray(f(grid.ravel()), dtype=float).reshape(grid.shape)
-    slopes = np.einsum("ij,...j->...i", differentiate, values)  # at the nodes, in units of the half width
+    slopes = np.einsum("ij,...j->...i", differentiate, values)  # derivatives at the nodes, in units of half the interval
     return _interpolated(nodes, weights, slopes, (points - middle) / half) / half
 
 
 def _interpolated(nodes: Array, weights: Array, values: Array, at: Array) -> Array:
-    """Barycentric interpolation, one point per row of values."""
+    """Return barycentric interpolation, one point per row of values."""
     apart = at[..., None] - nodes
     hit = apart == 0
     shares = weights / np.where(hit, 1.0, apart)
@@ -224,7 +228,10 @@ def _interpolated(nodes: Array, weights: Array, values: Array, at: Array) -> Arr
 
 @lru_cache(maxsize=1)
 def _rule() -> tuple[Array, Array, Array]:
-    """Chebyshev points inside (-1, 1), so that a jump at an end is never looked at; their weights; differentiation at them."""
+    """Return Chebyshev points inside (-1, 1), their weights, and the differentiation matrix.
+
+    The ends are not among the points, so that f is not evaluated at a jump.
+    """
     angle = np.pi * (np.arange(NODES) + 0.5) / NODES
     nodes, weights = np.cos(angle), (-1.0) ** np.arange(NODES) * np.sin(angle)
     apart = nodes[:, None] - nodes

@@ -1,4 +1,4 @@
-"""Quadratic targets: what random features, tangent features and a trained network of N neurons leave unexplained.
+"""Risk of random features, tangent features and a trained network of N neurons on quadratic targets.
 
 Setting.  x standard Gaussian in R^d, target b_0 + <x, B x>, a model with a free intercept; risks are divided by Var = 2 |B|_F^2.
           T = Tr(B)^2 / (d |B|_F^2) in [0, 1], psi = N/d.
@@ -38,14 +38,14 @@ Model = Literal["rf", "nt", "nn"]
 QUADRATIC = ("square", "h2", "he2")
 """Activations that are x^2 up to scale and intercept."""
 HERMITE_DEGREES = 80
-"""Of the covariance of smooth neurons, in the experiment; the rest stands on the diagonal."""
+"""Number of degrees in the covariance of smooth neurons in the experiment; the remaining energy is added to the diagonal."""
 
 
 # -- the limits, as functions of broadcasting arrays ---------------------------------------------------------------------
 
 
 def random_feature_risk(width: ArrayLike, eigenvalues: Array, feature_covariance: Array) -> Array:
-    """Relative risk of N random quadratic features with covariance Gamma, both matrices diagonal, eq. (20).
+    """Return the relative risk of N random quadratic features with covariance Gamma, both matrices diagonal, eq. (20).
 
     >>> float(random_feature_risk(4, np.arange(1, 11) / 5, np.full(10, 0.1)).round(10))
     0.7755102041
@@ -56,9 +56,10 @@ def random_feature_risk(width: ArrayLike, eigenvalues: Array, feature_covariance
 
 
 def activation_constant(width_ratio: ArrayLike, activation: Activation) -> Array:
-    """c of the law (21): 1/c = s_2^2 int mu_N(ds) / (s_1^2 s + nu), eq. (22), mu_N the spectrum of the neurons' overlaps.
+    """Return the constant c of the law (21), which is given by (22).
 
-    It is 1 for x^2, tends to nu/s_2^2 for many neurons, and is infinite for an activation without a part of degree 2.
+    With mu_N the spectrum of the neurons' overlaps, 1/c = s_2^2 int mu_N(ds) / (s_1^2 s + nu). The constant is 1 for x^2, tends to nu/s_2^2
+    for many neurons, and is infinite for an activation without a part of degree 2.
 
     >>> activation_constant([0.5, 1.0, 2.0], Activation("relu")).round(4).tolist()
     [3.2621, 2.5487, 1.8588]
@@ -75,7 +76,7 @@ def activation_constant(width_ratio: ArrayLike, activation: Activation) -> Array
 
 
 def isotropic_risk(width_ratio: ArrayLike, trace_fraction: float, activation: Activation) -> Array:
-    """Relative risk of random features of any activation and isotropic neurons, eq. (21).
+    """Return the relative risk of random features of any activation and isotropic neurons, eq. (21).
 
     >>> float(isotropic_risk(2.0, 0.923, Activation("relu")).round(10))
     0.5216151211
@@ -85,7 +86,7 @@ def isotropic_risk(width_ratio: ArrayLike, trace_fraction: float, activation: Ac
 
 
 def tangent_risk(width_ratio: ArrayLike, trace_fraction: float) -> Array:
-    """Limit of the relative risk of quadratic tangent features, eq. (23).
+    """Return the limit of the relative risk of quadratic tangent features, eq. (23).
 
     >>> tangent_risk([0.5, 1.0], 0.8).round(12).tolist()
     [0.45, 0.0]
@@ -96,7 +97,9 @@ def tangent_risk(width_ratio: ArrayLike, trace_fraction: float) -> Array:
 
 
 def tangent_mean(width: ArrayLike, dimension: int, trace_fraction: float) -> Array:
-    """The mean of the same at finite d, eq. (24): E |P B P|^2 over projections P on q = (d - N)_+ random dimensions.
+    """Return the mean relative risk of quadratic tangent features at finite d, eq. (24).
+
+    It is the mean of |P B P|^2 / |B|^2 over projections P on q = (d - N)_+ random dimensions.
 
     >>> float(tangent_mean(4, 10, 1.1**2 * 100 / 154).round(10)), float(tangent_risk(0.4, 1.1**2 * 100 / 154).round(10))
     (0.5523809524, 0.5485714286)
@@ -107,7 +110,7 @@ def tangent_mean(width: ArrayLike, dimension: int, trace_fraction: float) -> Arr
 
 
 def network_risk(width: ArrayLike, eigenvalues: Array) -> Array:
-    """The least relative risk of a trained network, eq. (25): N neurons carry the N largest positive eigenvalues.
+    """Return the least relative risk of a trained network, whose N neurons fit the N largest positive eigenvalues, eq. (25).
 
     >>> network_risk([1, 2, 3], np.array([2.0, -1.0, 1.0])).round(12).tolist()
     [0.333333333333, 0.166666666667, 0.166666666667]
@@ -149,7 +152,7 @@ class QuadraticTarget(Law):
     simulation = Experiment(
         "dimension d; the spectra are stretched to it and the width in proportion", sizes=(16, 24, 32), draws=24
     )
-    # Every model; unequal variances of the neurons, eigenvalues of both signs, an activation with all degrees
+    # Every model occurs, with unequal variances of the neurons, eigenvalues of both signs, and an activation with all degrees
     points = (
         dict(model="rf", width=6, eigenvalues=_SPECTRUM, feature_covariance=(0.9, 0.7, 0.5, 0.4, 0.3, 0.3, 0.2, 0.1)),
         dict(model="nt", width=3, eigenvalues=_SPECTRUM),
@@ -184,37 +187,40 @@ class QuadraticTarget(Law):
             raise Refused(f"eigenvalues = {self.eigenvalues!r} are not allowed: at least one must differ from 0")
         if len(self.eigenvalues) < 2:
             raise Refused(f"eigenvalues = {self.eigenvalues!r} are not allowed: give at least two, one for each dimension")
-        given = self.feature_covariance
-        if given is not None and (len(given) != len(self.eigenvalues) or not any(given)):
+        variances = self.feature_covariance
+        if variances is not None and (len(variances) != len(self.eigenvalues) or not any(variances)):
             raise Refused(
-                f"feature_covariance of {len(given)} numbers is not allowed: must be as many as eigenvalues "
+                f"feature_covariance of {len(variances)} numbers is not allowed: must be as many as eigenvalues "
                 f"({len(self.eigenvalues)}), at least 0 and not all 0"
             )
-        if given is not None and self.model != "rf":
+        if variances is not None and self.model != "rf":
             raise Refused(
-                f"feature_covariance is not allowed for model = {self.model!r}: it belongs to random features, model 'rf'"
+                f"feature_covariance is not allowed for model = {self.model!r}: use it with random features, model 'rf'"
             )
         if self.activation.name not in QUADRATIC and self.model != "rf":
             raise Refused(
                 f"activation = {self.activation.name!r} is not allowed for model = {self.model!r}: use 'square', or model 'rf'"
             )
-        if self.activation.name not in QUADRATIC and given is not None and len(set(given)) > 1:
+        if self.activation.name not in QUADRATIC and variances is not None and len(set(variances)) > 1:
             raise Refused(
                 f"feature_covariance with activation = {self.activation.name!r} is not allowed: "
-                "unequal variances are known for 'square' only; use equal ones"
+                "the limit with unequal variances is known for 'square' only; use equal variances"
             )
         return self
 
     def observed(self) -> tuple[str, ...]:
-        """Only the mean risk of tangent features is known at every dimension, and is what the experiment has on average."""
+        """Return the observables of the model; only tangent features have `mean_relative_risk`.
+
+        This mean is exact at every dimension and equals the mean of the experiment.
+        """
         return ("relative_risk", "relative_risk_exact") if self.model == "nt" else ("relative_risk",)
 
     def spectrum(self) -> Array:
-        """The eigenvalues of B."""
+        """Return the eigenvalues of B."""
         return np.asarray(self.eigenvalues, dtype=float)
 
     def target_variance(self) -> float:
-        """2 |B|_F^2, by which the risks are divided.
+        """Return 2 |B|_F^2, by which the risks are divided.
 
         >>> round(QuadraticTarget(eigenvalues=(1.0, 2.0)).target_variance(), 12)
         10.0
@@ -222,7 +228,7 @@ class QuadraticTarget(Law):
         return 2 * float(self.spectrum() @ self.spectrum())
 
     def trace_fraction(self) -> float:
-        """T = Tr(B)^2 / (d |B|^2): how much of the target isotropic neurons can see.
+        """Return T = Tr(B)^2 / (d |B|^2), the largest share of the target that isotropic random features can fit.
 
         >>> QuadraticTarget(eigenvalues=(1.0, 1.0, 1.0)).trace_fraction()
         1.0
@@ -231,7 +237,7 @@ class QuadraticTarget(Law):
         return float(B.sum() ** 2 / (B.size * (B @ B)))
 
     def activation_constant(self) -> float:
-        """c of the law of random features (21), at this width.
+        """Return the constant c of the law of random features (21) at this width.
 
         >>> round(QuadraticTarget(activation="relu", width=20).activation_constant(), 4)
         1.8588
@@ -239,7 +245,7 @@ class QuadraticTarget(Law):
         return float(activation_constant(self.width / len(self.eigenvalues), self.activation))
 
     def predicted(self, width: Array) -> Values:
-        """The limit, over a grid of widths; for tangent features and trained networks also the value at this dimension."""
+        """Return the limit over a grid of widths, and for tangent features and trained networks the value at this dimension."""
         B, d = self.spectrum(), len(self.eigenvalues)
         if self.model == "nt":
             return dict(
@@ -256,7 +262,9 @@ class QuadraticTarget(Law):
         return dict(relative_risk=isotropic_risk(width / d, self.trace_fraction(), self.activation), accuracy=1e-11)
 
     def flow(self, weights: ArrayLike, intercept: float, times: ArrayLike, constant: float = 0.0) -> Array:
-        """Risk of the quadratic network along gradient flow of the population risk, not divided by the variance, eq. (26).
+        """Return the risk of the quadratic network along gradient flow of the population risk, eq. (26).
+
+        The risk is not divided by the variance.
 
         Parameters
         ----------
@@ -280,7 +288,7 @@ class QuadraticTarget(Law):
     # -- the experiment ------------------------------------------------------------------------------------------------
 
     def realised(self, size: int) -> Self:
-        """The law in dimension `size`: every eigenvalue as often as its share, the width in proportion."""
+        """Return the law in dimension `size`, with the same shares of eigenvalues and the width in proportion."""
         groups = len(self.eigenvalues)
         place = (np.arange(size) * groups) // size
 
@@ -294,7 +302,7 @@ class QuadraticTarget(Law):
         )
 
     def measured(self, draw: Draw) -> Values:
-        """Neurons are drawn and the best fit is exact given them; a network is trained by one pass of SGD."""
+        """Return the exact best fit for drawn neurons, or the risk of a network trained by one pass of SGD."""
         law = self.realised(draw.size)
         if law.model == "nn":
             return dict(relative_risk=law.trained(draw.rng))
@@ -303,7 +311,7 @@ class QuadraticTarget(Law):
         return dict(relative_risk=risk, relative_risk_exact=risk) if law.model == "nt" else dict(relative_risk=risk)
 
     def random_projection(self, rng: np.random.Generator) -> float:
-        """1 - V' U^+ V / Var for one draw of neurons: U their covariance, V that with the target (eq. 27)."""
+        """Return 1 - V' U^+ V / Var for one draw of neurons with covariance U and covariance V with the target (eq. 27)."""
         B, d, count = self.spectrum(), len(self.eigenvalues), self.width
         if self.activation.name in QUADRATIC:
             variances = np.asarray(self.feature_covariance or (1.0,) * d, dtype=float)
@@ -316,7 +324,7 @@ class QuadraticTarget(Law):
         return float(1 - v @ pseudo_inverse(covariance) @ v / self.target_variance())
 
     def tangent_projection(self, rng: np.random.Generator) -> float:
-        """|P B P|^2 / |B|^2 for one draw of neurons, P the projection orthogonal to all of them (eq. 28)."""
+        """Return |P B P|^2 / |B|^2 for one draw of neurons, with P the projection orthogonal to all of them (eq. 28)."""
         B, d = self.spectrum(), len(self.eigenvalues)
         if self.width >= d:
             return 0.0
@@ -324,11 +332,11 @@ class QuadraticTarget(Law):
         return float(((free.T * B @ free) ** 2).sum() / (B @ B))
 
     def trained(self, rng: np.random.Generator) -> float:
-        """Relative population risk after one pass of SGD on the target scaled to a largest eigenvalue of 1."""
+        """Return the relative population risk after one pass of SGD on the target scaled to a largest eigenvalue of 1."""
         d, step = len(self.eigenvalues), self.step / len(self.eigenvalues) ** 3
         B = self.spectrum() / np.abs(self.spectrum()).max()
         start = rng.standard_normal((self.width, d)) * math.sqrt(0.5 / d)
-        balanced = -float((start**2).sum())  # the intercept at which the mean residual is 0, for the centred target
+        balanced = -float((start**2).sum())  # for the centred target, the mean residual is 0 at this intercept
         steps = round(self.training_time / step)
         w, c = one_pass(rng, B, start, balanced, -float(B.sum()), step=step, steps=steps, intercept_pace=d)
         if not np.isfinite(w).all():
@@ -337,7 +345,9 @@ class QuadraticTarget(Law):
 
 
 def neuron_covariance(rho: Array, activation: Activation) -> Array:
-    """Cov(s(<w, x>), s(<w', x>)) of Gaussian inputs and unit vectors of overlap rho; closed for ReLU, else a Hermite series.
+    """Return Cov(s(<w, x>), s(<w', x>)) for Gaussian inputs and unit vectors of overlap rho.
+
+    The result is a closed form for ReLU and a Hermite series for other activations.
 
     >>> rho = np.array([[1.0, 0.2], [0.2, 1.0]])
     >>> bool(np.allclose(neuron_covariance(rho, Activation("h3")), rho**3))
@@ -355,7 +365,7 @@ def neuron_covariance(rho: Array, activation: Activation) -> Array:
 
 
 def population_risk(eigenvalues: Array, weights: Array, intercept: float, constant: float) -> float:
-    """E (f_* - f)^2 for Gaussian inputs.
+    """Return E (f_* - f)^2 for Gaussian inputs.
 
     >>> population_risk(np.array([1.0, 0.0]), np.array([[1.0], [0.0]]), 0.0, 0.5)
     0.25
@@ -365,7 +375,7 @@ def population_risk(eigenvalues: Array, weights: Array, intercept: float, consta
 
 
 def population_flow(eigenvalues: Array, weights: Array, intercept: float, times: ArrayLike, constant: float) -> Array:
-    """The risk at increasing times along the flow, from `weights` (d x N) and `intercept`.
+    """Return the risk at increasing times along the flow, from `weights` (d x N) and `intercept`.
 
     >>> population_flow(np.array([1.0, 0.5]), np.array([[0.5], [0.1]]), 0.0, [0.0, 8.0], -1.5).round(6).tolist()
     [1.6828, 0.5]

@@ -1,8 +1,8 @@
-"""Networks as measures: how much do finitely many neurons cost?
+"""Error of a network of N neurons that are drawn independently from a measure over neurons.
 
-Setting.  f = int s_theta d rho(theta), a mixture of neurons: values s_i on given inputs (`neurons`, a row each, second layer included)
-          with probabilities rho_i (`weights`). |.|^2 is the mean square over the inputs. N neurons are drawn independently from rho, and
-          f_N is their mean.
+Setting.  f = int s_theta d rho(theta) is a mixture of neurons with probabilities rho_i (`weights`). Each row of `neurons` holds the values
+          s_i of a neuron on the inputs, including its second-layer weight. |.|^2 is the mean square over the inputs. N neurons are drawn
+          independently from rho, and f_N is their mean.
 Result.   E|f_N - f|^2 = (int |s|^2 d rho - |f|^2)/N, exactly (docs/theory/finite_width.md, equation (2)). Some choice of N neurons is at
           least as good.
 Status.   Identity (Maurey; Barron 1993).
@@ -27,7 +27,7 @@ Table = tuple[tuple[float, ...], ...]
 
 
 def ring_neurons(second_layer: tuple[float, ...], inputs: int) -> Table:
-    """a_i relu(<w_i, x>) with w_i at the angles 0, 1.1, 2.2, ... on equally spaced inputs of the circle, a row per neuron.
+    """Return a_i relu(<w_i, x>) with w_i at the angles 0, 1.1, 2.2, ... on equally spaced inputs of the circle, one row per neuron.
 
     >>> [[round(value, 6) for value in row] for row in ring_neurons((2.0,), 4)]
     [[2.0, 0.0, 0.0, 0.0]]
@@ -38,7 +38,7 @@ def ring_neurons(second_layer: tuple[float, ...], inputs: int) -> Table:
 
 
 class SampledMeasure(Law):
-    """How well do N neurons, drawn from a measure over neurons, approximate the network that the measure stands for?
+    """How well do N neurons, drawn from a measure over neurons, approximate the mean network of the measure?
 
     Examples
     --------
@@ -56,7 +56,7 @@ class SampledMeasure(Law):
         "squared_error": observable("N times the mean squared error of N sampled neurons", r"N\,\mathbb{E}|f_N-f|^2")
     }
     simulation = Experiment("number of neurons N", sizes=(5, 20, 80), draws=60, rate=float("inf"))
-    # Neurons of both signs and unequal shares; many neurons that cancel in part
+    # Neurons of both signs and unequal shares, then many neurons that cancel in part
     points = (
         {},
         dict(neurons=ring_neurons((1.0, -2.0, 0.5, 1.5, -0.7), 18), weights=(0.1, 0.3, 0.2, 0.15, 0.25)),
@@ -70,7 +70,7 @@ class SampledMeasure(Law):
     networks: int = parameter(100, note="here drawn, not trained", kind="experiment", least=1)
 
     def draw_cost(self, size: int) -> Cost:
-        """All networks at once."""
+        """Return the cost of drawing all networks at once."""
         return Cost(1e5 + 25.0 * self.networks * size, 1e7 + 100.0 * self.networks * size)
 
     @model_validator(mode="after")
@@ -86,15 +86,15 @@ class SampledMeasure(Law):
         return self
 
     def predicted(self) -> Values:
-        """The mean square of the neurons minus that of their mixture."""
+        """Return the mean square of the neurons minus the mean square of their mixture."""
         values, rho = np.asarray(self.neurons), np.asarray(self.weights)
         mixture = rho @ values
         error = rho @ np.mean(values**2, axis=1) - np.mean(mixture**2)
         return dict(squared_error=error, accuracy=CLOSED_FORM)
 
     def measured(self, draw: Draw) -> Values:
-        """Networks of N neurons each, drawn from the measure."""
+        """Return N times the mean squared error of networks of N neurons that are drawn from the measure."""
         values, rho = np.asarray(self.neurons), np.asarray(self.weights)
-        chosen = draw.rng.choice(len(rho), (self.networks, draw.size), p=rho / rho.sum())
-        gap = values[chosen].mean(axis=1) - (rho[:, None] * values).sum(axis=0)
+        indices = draw.rng.choice(len(rho), (self.networks, draw.size), p=rho / rho.sum())
+        gap = values[indices].mean(axis=1) - (rho[:, None] * values).sum(axis=0)
         return dict(squared_error=draw.size * np.mean(gap**2))

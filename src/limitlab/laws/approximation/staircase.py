@@ -1,13 +1,14 @@
-"""The staircase: how many random features, tangent features or samples it takes to learn polynomials of each degree.
+"""The numbers of random features, tangent features or samples that are needed to learn polynomials of each degree.
 
 Setting.  x uniform on the sphere of radius sqrt(d); a random target of pure degree k. It is fitted by N random features s(<w_i, x>), by
           their tangent features s'(<w_i, x>) x, with unlimited data, or by kernel ridge regression on n samples with the kernel
           E_w s(<w, x>) s(<w, x'>), scaled to 1 on the diagonal.
-Limit.    Finite d, N, n: the law is an equivalent whose error falls as d grows with N/d^l (n/d^l) fixed, l a whole number.
+Limit.    d, N and n are finite. The law is an equivalent whose error falls as d grows with N/d^l (n/d^l) fixed, l a whole number.
 Result.   docs/theory/approximation.md, (7) and (8) for random features, (10)-(12) for tangent features, (14)-(17) for kernel ridge.
-          Degree k is learned when N passes B_k ~ d^k/k!; tangent features, d per neuron, are one degree ahead.
-Status.   Derived. Exact sum rule: sum_k B_k (1 - r_k) is the number of features. Around the steps of tangent features the shares r_k stay
-          too low as d grows, by up to 0.014 (ReLU); `degree_two_step` has the limit at the second step, and `degree_two()` corrects for it.
+          Degree k is learned when N exceeds B_k ~ d^k/k!. Tangent features, d per neuron, learn one degree more at the same N.
+Status.   Derived. By an exact sum rule sum_k B_k (1 - r_k) is the number of features. Around the steps of tangent features the shares r_k
+          stay too low as d grows, by up to 0.014 (ReLU). `degree_two_step` is the limit at the second step, and `degree_two()` corrects the
+          share by it.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ Array = NDArray[np.float64]
 Model = Literal["rf", "nt", "kernel_ridge"]
 
 BIG_TAIL = 0.05
-"""Share of the energy in degrees that are not followed from which a prediction says so."""
+"""Share of the energy in degrees above `highest_degree` at which a prediction has a warning."""
 
 
 class Staircase(Law):
@@ -56,7 +57,7 @@ class Staircase(Law):
     """
 
     status = "derived"
-    regime = "finite d and N (or n); exact as d -> infinity with N/d^l fixed, but for the steps of tangent features"
+    regime = "finite d and N (or n); exact as d -> infinity with N/d^l fixed, except at the steps of tangent features"
     assumptions = (
         "inputs and neurons uniform on spheres",
         "random target of each degree, unlimited data for 'rf' and 'nt'",
@@ -75,7 +76,7 @@ class Staircase(Law):
         draws=40,
         rate=2.0,
     )
-    # Each model between two steps; all coefficients of the targets, a ridge and noise are there
+    # Each model lies between two steps. All coefficients of the targets, the ridge and the noise are positive
     points = (
         dict(model="rf", dimension=16, width=32, degrees=(0, 1, 2, 4)),
         dict(model="nt", dimension=16, width=60, degrees=(0, 1, 2, 4)),
@@ -113,16 +114,16 @@ class Staircase(Law):
 
     @model_validator(mode="after")
     def _energies_have_degrees(self) -> Self:
-        given, wanted = np.size(self.signal_energy), np.size(self.degrees)
-        if given > wanted:
+        count, degree_count = np.size(self.signal_energy), np.size(self.degrees)
+        if count > degree_count:
             raise Refused(
-                f"signal_energy = {self.signal_energy!r} is not allowed: it has {given} entries for {wanted} degrees; "
+                f"signal_energy = {self.signal_energy!r} is not allowed: it has {count} entries for {degree_count} degrees; "
                 "give one for each of `degrees`, or a single number"
             )
         return self
 
     def draw_cost(self, size: int) -> Cost:
-        """A kernel matrix of all features, or of all samples."""
+        """Return the cost of a kernel matrix of all features or of all samples."""
         law = self.realised(size)
         features = float(
             law.samples if law.model == "kernel_ridge" else law.width * (law.dimension if law.model == "nt" else 1)
@@ -130,52 +131,58 @@ class Staircase(Law):
         return Cost(1e5 + 8.0 * features**2, 1e7 + 0.1 * features**3)
 
     def observed(self) -> tuple[str, ...]:
-        """Kernel ridge has a learning curve beside its shares, tangent features have two unknowns and no effective ridge."""
+        """Return the observables of the model.
+
+        Kernel ridge also has a learning curve. Tangent features have two unknowns and therefore no effective ridge.
+        """
         if self.model == "kernel_ridge":
             return ("unexplained", "effective_ridge", "excess_risk", "second_degrees_of_freedom")
         return ("unexplained", "effective_ridge") if self.model == "rf" else ("unexplained",)
 
     def caveat(self) -> str:
-        """Degrees that the activation does not have, a large tail, and the steps at which tangent features are off."""
-        known = self.harmonics(max(self.highest_degree, int(np.max(self.degrees))))
-        said = [self.never_learned()] if self.never_learned() else []
-        if known.tail > BIG_TAIL * known.energy:
-            share = known.tail / known.energy
-            said.append(f"{share:.0%} of the activation is in degrees above {self.highest_degree}: raise highest_degree")
+        """Return warnings about absent degrees of the activation, a large tail, and the steps of tangent features."""
+        coefficients = self.harmonics(max(self.highest_degree, int(np.max(self.degrees))))
+        messages = [self.never_learned()] if self.never_learned() else []
+        if coefficients.tail > BIG_TAIL * coefficients.energy:
+            share = coefficients.tail / coefficients.energy
+            messages.append(f"{share:.0%} of the activation is in degrees above {self.highest_degree}: raise highest_degree")
         if self.model == "nt" and 0.1 < self.width / self.dimension < 3 and 2 in np.atleast_1d(self.degrees):
-            said.append("r_2 is low by up to 0.014 where N is of the order of d: degree_two() corrects it")
-        return "; ".join(said)
+            messages.append("r_2 is low by up to 0.014 where N is of the order of d: degree_two() corrects it")
+        return "; ".join(messages)
 
     def never_learned(self) -> str:
-        """What to say about degrees that are asked for and that the activation does not have; nothing where it has them all.
+        """Return a message about requested degrees that are absent in the activation, or "" if all are present.
 
         >>> Staircase(degrees=(2, 3)).never_learned()
-        'relu has no part of degree 3: no number of neurons learns it; a bias would'
+        'relu has no part of degree 3: no number of neurons learns it; an activation with a bias does'
         """
-        known = self.harmonics(int(np.max(self.degrees)))
-        seen = known.levels + (known.radial_levels if self.model == "nt" else 0.0)
-        absent = [str(k) for k in np.atleast_1d(self.degrees).tolist() if seen[k] == 0]
+        coefficients = self.harmonics(int(np.max(self.degrees)))
+        energy = coefficients.levels + (coefficients.radial_levels if self.model == "nt" else 0.0)
+        absent = [str(k) for k in np.atleast_1d(self.degrees).tolist() if energy[k] == 0]
         what = "samples" if self.model == "kernel_ridge" else "neurons"
         if not absent:
             return ""
         return (
-            f"{self.activation.name} has no part of degree {', '.join(absent)}: no number of {what} learns it; a bias would"
+            f"{self.activation.name} has no part of degree {', '.join(absent)}: no number of {what} learns it; "
+            "an activation with a bias does"
         )
 
     # -- the prediction ------------------------------------------------------------------------------------------------
 
     def harmonics(self, highest: int) -> Harmonics:
-        """The activation, degree by degree."""
-        found = gegenbauer_coefficients(self.activation, self.dimension, range(highest + 1))
-        if found.energy == 0:
+        """Return the coefficients of the activation up to degree `highest`."""
+        coefficients = gegenbauer_coefficients(self.activation, self.dimension, range(highest + 1))
+        if coefficients.energy == 0:
             raise Refused(f"activation = {self.activation.name!r} is not allowed: it is zero on the sphere")
-        return found
+        return coefficients
 
     def predicted(self, degrees: Array, width: Array, samples: Array, ridge: Array, noise: Array) -> Values:
-        """The equivalent with all the degrees that are followed, and with half of them, which shows the error of the cut."""
+        """Return the equivalent with all degrees up to `highest_degree`; half as many degrees show the error of the cut."""
         k = degrees.astype(int)
         if self.never_learned():
-            warnings.warn(self.never_learned(), UserWarning, stacklevel=4)  # where theory() or evaluate() is called
+            warnings.warn(
+                self.never_learned(), UserWarning, stacklevel=4
+            )  # the warning points to the caller of theory() or evaluate()
         numbers = width[..., 0], samples[..., 0], ridge[..., 0], noise[..., 0]
         top = max(self.highest_degree, int(k.max()))
         fine, coarse = (self.solved(k, highest, *numbers) for highest in (top, max(top // 2, int(k.max()))))
@@ -186,46 +193,50 @@ class Staircase(Law):
     def solved(
         self, degrees: NDArray[np.int64], highest: int, width: Array, samples: Array, ridge: Array, noise: Array
     ) -> dict[str, Array]:
-        """The observables with the degrees up to `highest` followed one by one."""
-        known = self.harmonics(highest)
+        """Return the observables with the degrees up to `highest` computed one by one."""
+        coefficients = self.harmonics(highest)
         if self.model == "nt":
-            return dict(unexplained=tangent_unexplained(width, known)[..., degrees])
+            return dict(unexplained=tangent_unexplained(width, coefficients)[..., degrees])
         if self.model == "rf":
-            levels = Levels(known.levels, known.multiplicities, known.tail)
+            levels = Levels(coefficients.levels, coefficients.multiplicities, coefficients.tail)
             kappa = effective_ridge(width, levels)
             shares = unexplained_share(kappa, levels.eigenvalues())
             return dict(unexplained=shares[..., degrees], effective_ridge=kappa)
-        levels = Levels(known.levels / known.energy, known.multiplicities, known.tail / known.energy)
+        levels = Levels(
+            coefficients.levels / coefficients.energy, coefficients.multiplicities, coefficients.tail / coefficients.energy
+        )
         signal = np.zeros(highest + 1)
         signal[degrees] = self.energies()
         curve = learning_curve(samples, ridge, noise, levels, signal)
         return {**curve, "unexplained": curve["unexplained"][..., degrees]}
 
     def energies(self) -> Array:
-        """F_k^2, one for each of the `degrees`."""
-        wanted = np.size(self.degrees)
+        """Return F_k^2, one number for each of the `degrees`."""
+        degree_count = np.size(self.degrees)
         if isinstance(self.signal_energy, float | int):
-            return np.full(wanted, float(self.signal_energy))
-        return np.array([*self.signal_energy, *(0.0,) * (wanted - len(self.signal_energy))])
+            return np.full(degree_count, float(self.signal_energy))
+        return np.array([*self.signal_energy, *(0.0,) * (degree_count - len(self.signal_energy))])
 
     def degree_two(self) -> float:
-        """r_2 of tangent features around N ~ d: the equivalent at this d, moved by the error that it keeps in the limit (13), (13').
+        """Return r_2 of tangent features around N ~ d, corrected by the error of the equivalent in the limit, (13) minus (13').
 
-        Against exact values of ReLU neurons at d = 40 it is off by at most 0.003; the equivalent alone by 0.011.
+        For ReLU neurons at d = 40 the error against exact values is at most 0.003. The error of the equivalent without the correction is
+        0.011.
 
         >>> round(Staircase(model="nt", dimension=40, width=20).degree_two(), 4)
         0.5506
         """
         if self.model != "nt":
-            raise Refused(f"degree_two of model = {self.model!r} is not allowed: it belongs to tangent features, model 'nt'")
+            raise Refused(f"degree_two of model = {self.model!r} is not allowed: it is for tangent features, model 'nt'")
         psi, gamma = self.width / self.dimension, step_strength(self.activation)
         share = float(self.replace(degrees=2, signal_energy=1.0).theory().unexplained)
         return min(max(share + degree_two_step(psi, gamma) - decoupled_step(psi, gamma), 0.0), 1.0)
 
     def lower_bound(self) -> Array:
-        """What no choice of the second layer can beat as d grows with log N / log d fixed: 1 for degrees beyond the step, else 0.
+        """Return a lower bound of the unexplained share as d grows with log N / log d fixed, for any second layer.
 
-        With N below d^(l+1), random features learn nothing of degree l + 1 and above, tangent features nothing of l + 2 and above.
+        The bound is 1 for degrees beyond the step and 0 otherwise. With N below d^(l+1), random features learn nothing of degree l + 1 and
+        above, and tangent features learn nothing of degree l + 2 and above.
 
         >>> Staircase(dimension=40, width=800, degrees=(0, 1, 2)).lower_bound().tolist()
         [0.0, 0.0, 1.0]
@@ -237,7 +248,7 @@ class Staircase(Law):
     # -- the experiment ------------------------------------------------------------------------------------------------
 
     def realised(self, size: int) -> Self:
-        """The law in dimension `size`, with width and samples in the same proportion to the nearest whole power of d."""
+        """Return the law in dimension `size`, with width and samples in the same proportion to the nearest whole power of d."""
 
         def scaled(count: int) -> int:
             power = round(math.log(count) / math.log(self.dimension))
@@ -246,7 +257,7 @@ class Staircase(Law):
         return self.replace(dimension=size, width=scaled(self.width), samples=scaled(self.samples))
 
     def measured(self, draw: Draw, degrees: Array) -> Values:
-        """Neurons or inputs are drawn; the best fit over all inputs is exact, with no sampling of x."""
+        """Draw neurons or inputs and return the exact best fit over all inputs, without sampling of x."""
         law, k = self.realised(draw.size), degrees.astype(int)
         if law.model == "kernel_ridge":
             from limitlab.laws.approximation._kernel_ridge import fit_on_sphere
@@ -267,25 +278,25 @@ CONVERGED = 4e-16
 
 
 class Levels(NamedTuple):
-    """Energies of a kernel on the sphere, degree by degree: all harmonics of a degree share `energy` evenly."""
+    """Energies of a kernel on the sphere for each degree; all harmonics of a degree have an equal share of `energy`."""
 
     energy: Array
     multiplicity: Array
     tail: float
 
     def eigenvalues(self) -> Array:
-        """The eigenvalue of every harmonic: energy over multiplicity."""
+        """Return the eigenvalue of every harmonic, which is energy over multiplicity."""
         return np.asarray(self.energy / self.multiplicity)
 
     def rank(self) -> float:
-        """Number of harmonics that the kernel sees."""
+        """Return the number of harmonics with a positive eigenvalue."""
         return np.inf if self.tail > 0 else float(self.multiplicity[self.energy > 0].sum())
 
 
 def effective_ridge(count: ArrayLike, levels: Levels, ridge: ArrayLike = 0.0) -> Array:
-    """kappa of (7) or (14): the one unknown, increasing in the ridge and decreasing in the number of features or samples.
+    """Return the unknown kappa of (7) or (14), which increases with the ridge and decreases with the number of features or samples.
 
-    It is 0 where there are more features than functions that they could span, and no ridge.
+    It is 0 if there is no ridge and there are at least as many features as functions that they can span.
 
     >>> levels = Levels(np.array([1.0, 2.0]), np.array([1.0, 4.0]), 0.5)
     >>> kappa = effective_ridge(3.0, levels)
@@ -305,7 +316,7 @@ def effective_ridge(count: ArrayLike, levels: Levels, ridge: ArrayLike = 0.0) ->
 
 
 def unexplained_share(kappa: ArrayLike, eigenvalues: Array) -> Array:
-    """r_k = kappa / (s_k + kappa), eq. (8); a degree without an eigenvalue is not explained at all.
+    """Return r_k = kappa / (s_k + kappa), eq. (8); it is 1 for a degree with eigenvalue 0.
 
     >>> unexplained_share(0.0, np.array([0.0, 1.0])).tolist()
     [1.0, 0.0]
@@ -318,7 +329,9 @@ def unexplained_share(kappa: ArrayLike, eigenvalues: Array) -> Array:
 def learning_curve(
     samples: ArrayLike, ridge: ArrayLike, noise: ArrayLike, levels: Levels, signal: Array
 ) -> dict[str, Array]:
-    """Kernel ridge regression, eqs. (14)-(17): kappa, the shares u_k, g and the excess risk; the first three arguments broadcast.
+    """Return kappa, the shares u_k, g and the excess risk of kernel ridge regression, eqs. (14)-(17).
+
+    The first three arguments broadcast.
 
     >>> levels = Levels(np.array([0.5, 0.5]), np.array([1.0, 9.0]), 0.0)
     >>> curve = learning_curve(5.0, 0.1, 0.0, levels, np.array([0.0, 1.0]))
@@ -329,19 +342,21 @@ def learning_curve(
     kappa = effective_ridge(n, levels, lam)
     left = unexplained_share(kappa, levels.eigenvalues())
     learned = np.where(levels.energy > 0, 1 - left, 0.0)
-    with np.errstate(invalid="ignore"):  # 0 of infinitely many harmonics
+    with np.errstate(invalid="ignore"):  # infinitely many harmonics times 0
         squares = np.where(learned > 0, levels.multiplicity * learned**2, 0.0)
     g = squares.sum(axis=-1) / n  # (16)
     if (g >= 1).any():
         raise Refused(
-            "ridge = 0 is not allowed with as many samples as the kernel has functions: use a positive ridge or fewer samples"
+            "ridge = 0 is not allowed with at least as many samples as functions of the kernel: use a positive ridge or fewer samples"
         )
     risk = ((signal * left**2).sum(axis=-1) + tau**2 * g) / (1 - g)  # (17)
     return dict(effective_ridge=kappa, unexplained=left, second_degrees_of_freedom=g, excess_risk=risk)
 
 
 def tangent_unexplained(width: ArrayLike, harmonics: Harmonics) -> Array:
-    """r_k of N tangent features, eqs. (10)-(12): two unknowns, found by iteration from c = 0, which decreases them.
+    """Return r_k of N tangent features, eqs. (10)-(12).
+
+    The two unknowns are computed by iteration from c = 0, in which they decrease.
 
     >>> from limitlab.laws.approximation.harmonics import gegenbauer_coefficients
     >>> tangent_unexplained(24, gegenbauer_coefficients("relu", 24, range(31)))[:4].round(6).tolist()
@@ -351,10 +366,10 @@ def tangent_unexplained(width: ArrayLike, harmonics: Harmonics) -> Array:
     d, many = harmonics.dimension, harmonics.multiplicities
     radial, tangential = harmonics.radial_levels, harmonics.tangential_levels
     tails = harmonics.radial_tail, harmonics.tangential_tail
-    seen = radial + tangential > 0
-    full = (n * d >= many[seen].sum()) & (
+    present = radial + tangential > 0
+    full = (n * d >= many[present].sum()) & (
         max(tails) == 0
-    )  # more features than functions: everything that is seen is explained
+    )  # with more features than functions, every present degree is explained
     share = np.ones(np.broadcast_shapes(n.shape, many.shape))
     for _ in range(MOST_STEPS):
         along = (radial * share).sum(axis=-1, keepdims=True) + tails[0]  # (11)
@@ -364,5 +379,7 @@ def tangent_unexplained(width: ArrayLike, harmonics: Harmonics) -> Array:
         step = np.abs(new / share - 1).max(initial=0.0)
         share = new
         if step <= CONVERGED * many.size:
-            return np.where(full, np.where(seen, 0.0, 1.0), share)
-    raise ConvergenceError(f"the tangent staircase has not converged after {MOST_STEPS} steps", share, float(step))
+            return np.where(full, np.where(present, 0.0, 1.0), share)
+    raise ConvergenceError(
+        f"the equations of tangent features did not converge after {MOST_STEPS} steps", share, float(step)
+    )

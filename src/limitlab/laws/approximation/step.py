@@ -1,15 +1,16 @@
-"""The step at which tangent features learn quadratic functions, N of the order of d (docs/theory/approximation.md, section 5).
+"""Learning of quadratic functions by tangent features at N of the order of d (docs/theory/approximation.md, section 5).
 
 Limit.    N, d -> infinity with N/d -> psi (`width_ratio`).
 Result.   r_2 = int int mu(ds) mu(ds') / (1 + gamma (s + s')),                                                           (13)
 
-          mu the law of the eigenvalues of sum_i w_i w_i^T: Marchenko and Pastur's with N/d = psi, an atom (1 - psi)_+ at 0 included.
+          where mu is the law of the eigenvalues of sum_i w_i w_i^T. It is Marchenko and Pastur's law with N/d = psi, including an atom
+          (1 - psi)_+ at 0.
           The inner integral is c m(c + s), where c = 1/gamma and m(x) = int mu(ds') / (x + s') is the positive root of
 
               x m^2 + (x + psi - 1) m = 1.                                                                               (13a)
 
           The outer integral is elliptic. `marchenko_pastur.log_quadrature` evaluates it to rounding error at every psi and gamma.
-Status.   Derived: the features of different neurons share directions, which the staircase's equivalent (10)-(12) leaves out.
+Status.   Derived. The features of different neurons share directions, which the equivalent (10)-(12) does not include.
 """
 
 from __future__ import annotations
@@ -32,19 +33,19 @@ Array = NDArray[np.float64]
 
 
 def degree_two_step(width_ratio: float, gamma: float = math.inf) -> float:
-    """r_2 of tangent features with N = psi d neurons: the share of a quadratic form without trace that is not explained.
+    """Return r_2 of tangent features with N = psi d neurons, the unexplained share of a quadratic form without trace.
 
     The relative error is below 4e-15 for every `gamma` and every `width_ratio` up to 1e300, also next to width_ratio = 1, where the
-    smallest eigenvalues tend to 0. (The largest one in 2769 comparisons with 50-digit values is 1e-15; the comparisons cover width
-    ratios from 1e-3 to 1e3, with distances from 1 down to 1e-15, and gamma from 1e-12 to 1e15.) Results below 1e-300 lose digits
-    when they come near the smallest floating-point number.
+    smallest eigenvalues tend to 0. The largest relative error in 2769 comparisons with 50-digit values is 1e-15. The comparisons cover
+    width ratios from 1e-3 to 1e3, with distances from 1 down to 1e-15, and gamma from 1e-12 to 1e15. Results below 1e-300 lose digits
+    because they are close to the smallest floating-point number.
 
     Parameters
     ----------
     width_ratio
         psi = N/d.
     gamma
-        Strength of the linear part of s' against all higher ones, `step_strength(activation)`; inf for a quadratic activation.
+        Strength of the linear part of s' relative to all higher parts, `step_strength(activation)`; inf for a quadratic activation.
 
     Examples
     --------
@@ -62,23 +63,25 @@ def degree_two_step(width_ratio: float, gamma: float = math.inf) -> float:
     if strength == 0:
         return 1.0
     root = 1 + math.sqrt(psi)  # s is in units of the upper edge, root^2
-    # 1 and gamma root^2, both divided by the larger one, so that nothing overflows
+    # 1 and gamma root^2 are both divided by the larger of the two to avoid overflow
     white, coloured = min(1 / strength / root / root, 1.0), min(strength * root * root, 1.0)
     s, mass = marchenko_pastur.log_quadrature(psi, 1 / root / root, smallest=white)
 
-    def given(s: Array) -> Array:
-        """c m(c + s), by the form of the root of (13a) in which no terms cancel."""
+    def inner(s: Array) -> Array:
+        """Return c m(c + s) by the form of the root of (13a) in which no terms cancel."""
         tilt = (psi - 1) / root / root  # the lower edge is its square
         linear = white + coloured * (s + tilt)
         radical = np.sqrt(white + coloured * (s + tilt**2)) * np.sqrt(white + coloured * (s + 1))
         conjugate = coloured * (2 / root) ** 2 * (white + coloured * s) / (radical + np.abs(linear))
         return 2 * white / np.where(linear > 0, linear + radical, conjugate)
 
-    return min(float((psi * mass) @ given(s) + empty * given(np.zeros(1))[0]), 1.0)
+    return min(float((psi * mass) @ inner(s) + empty * inner(np.zeros(1))[0]), 1.0)
 
 
 def decoupled_step(width_ratio: float, gamma: float) -> float:
-    """What the equivalent (10)-(12) says in the same limit: the positive root of gamma r^2 + (1 + 2 psi gamma - gamma) r = 1, eq. (13').
+    """Return the value of the equivalent (10)-(12) in the same limit, eq. (13').
+
+    It is the positive root of gamma r^2 + (1 + 2 psi gamma - gamma) r = 1.
 
     >>> round(decoupled_step(0.5, 1.7519383938841089), 4)               # against 0.5365
     0.5222
@@ -91,21 +94,21 @@ def decoupled_step(width_ratio: float, gamma: float) -> float:
 
 
 def step_strength(activation: Any) -> float:
-    """gamma = g_1^2 / sum_{k >= 2} g_k^2, with g_k the Hermite coefficients of s'; inf where s' is linear.
+    """Return gamma = g_1^2 / sum_{k >= 2} g_k^2, with g_k the Hermite coefficients of s'; inf if s' is linear.
 
-    By g_k = sqrt(k + 1) s_{k+1}: 2 s_2^2 over E s'(Z)^2 - s_1^2 - 2 s_2^2.
+    Since g_k = sqrt(k + 1) s_{k+1}, this is 2 s_2^2 over E s'(Z)^2 - s_1^2 - 2 s_2^2.
 
     >>> round(step_strength("relu"), 7), step_strength("square")
     (1.7519384, inf)
     """
     from limitlab.laws.approximation.harmonics import slope_of
 
-    chosen = Activation(activation)
-    _, first, second = hermite(chosen, 2)
-    whole = float(norm(lambda x: slope_of(chosen, x), kinks=chosen.kinks)) ** 2
+    function = Activation(activation)
+    _, first, second = hermite(function, 2)
+    whole = float(norm(lambda x: slope_of(function, x), kinks=function.kinks)) ** 2
     rest = whole - first**2 - 2 * second**2
     if rest <= 1e-13 * whole:
         if second == 0:
-            raise Refused(f"activation = {chosen.name!r} is not allowed: its tangent features are linear or constant")
+            raise Refused(f"activation = {function.name!r} is not allowed: its tangent features are linear or constant")
         return math.inf
     return float(2 * second**2 / rest)

@@ -1,14 +1,14 @@
-"""When does a linearised network fit noise? Interpolation by tangent features, from N d = n on.
+"""Interpolation of noise by tangent features, which is possible from N d = n on.
 
 Setting.  Features s'(<w_i, x>) x of N random neurons, N d in all, fitted by least squares to n labels that are pure noise of standard
           deviation tau; x standard Gaussian in R^d.
 Limit.    d -> infinity (the size) with n/(N d) -> `samples_over_parameters` and N (`width`) fixed or infinite.
-Result.   docs/theory/finite_width.md, equations (3)-(4). An input on which no neuron is active has no features: of those there is a share
+Result.   docs/theory/finite_width.md, equations (3)-(4). An input on which no neuron is active has no features. The share of such inputs is
           delta = P(s'(g) = 0)^N, 2^-N for relu, and
 
               train error -> tau^2 (delta + (1 - delta - N d/n)_+),   delta = 0 as N -> infinity.                              (3)
 
-Status.   Derived; it assumes features of full rank N d, which fails for s = x^2 once N is of the order of d (`tangent_rank`).
+Status.   Derived. It assumes features of full rank N d. The rank is smaller for s = x^2 if N is of the order of d (`tangent_rank`).
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ __all__ = ["TangentInterpolation", "tangent_rank"]
 
 Array = NDArray[Any]
 
-EXPERIMENT_WIDTH = 16  # of a simulation at infinite width: a share 2^-16 of the inputs is dead
-LABELS = 20  # label vectors of one draw
-RANK = 1e-9  # singular values below this share of the largest are zero
+EXPERIMENT_WIDTH = 16  # width of a simulation of infinite width; a share 2^-16 of the inputs has no active neuron
+LABELS = 20  # number of label vectors in one draw
+RANK = 1e-9  # singular values below this share of the largest count as zero
 
 
 def tangent_features(X: Array, W: Array, activation: Activation) -> Array:
-    """s'(<w_i, x>) x for all neurons, shape (n, N d).
+    """Return s'(<w_i, x>) x for all neurons, with shape (n, N d).
 
     >>> tangent_features(np.array([[1.0, 2.0]]), np.array([[1.0, 0.0], [-1.0, 0.0]]), Activation("relu")).tolist()
     [[1.0, 2.0, 0.0, 0.0]]
@@ -47,9 +47,9 @@ def tangent_features(X: Array, W: Array, activation: Activation) -> Array:
 
 
 def tangent_rank(dimension: int, width: int, activation: Any = "relu", seed: int = 0) -> int:
-    """The number of independent tangent features of so many random neurons, from twice as many Gaussian inputs as features.
+    """Return the rank of the tangent features of `width` random neurons, from twice as many Gaussian inputs as features.
 
-    N d in general. For s = x^2 it is N d - N (N - 1)/2 up to N = d, and d (d + 1)/2 from there on.
+    The rank is N d in general. For s = x^2 it is N d - N (N - 1)/2 up to N = d, and d (d + 1)/2 for larger N.
 
     >>> [tangent_rank(6, 3, activation) for activation in ("relu", "tanh", "square")]
     [18, 18, 15]
@@ -81,7 +81,7 @@ class TangentInterpolation(Law):
     page = "finite_width"
     observables = ("train_error",)
     simulation = Experiment("dimension d", sizes=(10, 20, 40), draws=200)
-    # Both sides of the transition; dead inputs on the second and third
+    # Both sides of the transition; the second and third points have inputs without an active neuron
     points = (
         dict(samples_over_parameters=1.6, noise=0.7, width=4.0, activation="tanh"),
         dict(samples_over_parameters=1.5, noise=1.3, width=3.0),
@@ -96,7 +96,7 @@ class TangentInterpolation(Law):
     networks: int = parameter(1, note="here fitted, each to data of its own", kind="experiment", least=1)
 
     def draw_cost(self, size: int) -> Cost:
-        """Neurons in all pairs of dimensions."""
+        """Return the cost of a factorisation of the features, which are neurons times dimensions."""
         return Cost(80.0 * self.networks * size**2, 50.0 * self.networks * size**3)
 
     @model_validator(mode="after")
@@ -105,39 +105,39 @@ class TangentInterpolation(Law):
             raise Refused(f"width = {self.width!r} is not allowed: must be a whole number, or inf")
         if math.isinf(self.width) and self.activation.name == "square":
             raise Refused(
-                "width = inf is not allowed with activation = 'square': its features are dependent, N d - N (N - 1)/2 in rank; "
+                "width = inf is not allowed with activation = 'square': its features are dependent and have rank N d - N (N - 1)/2; "
                 "choose a finite width"
             )
         return self
 
     def dead_share(self) -> float:
-        """Share of inputs on which no neuron has a slope: P(s'(g) = 0)^N, g a standard Gaussian."""
+        """Return P(s'(g) = 0)^N with g a standard Gaussian, the share of inputs on which no neuron is active."""
         slopes = self.activation.derivative(ndtri((np.arange(4000) + 0.5) / 4000))
         idle = float(np.mean(np.asarray(slopes) == 0))
         return 0.0 if idle == 0 or math.isinf(self.width) else idle**self.width
 
     def predicted(self, samples_over_parameters: Array, noise: Array) -> Values:
-        """Dead inputs keep their noise; the others are fitted by as many parameters as there are."""
+        """Return the train error (3), in which inputs without an active neuron keep their noise."""
         dead = self.dead_share()
         train = noise**2 * (dead + np.maximum(1 - dead - 1 / samples_over_parameters, 0.0))  # (3)
         return dict(train_error=train, accuracy=CLOSED_FORM)
 
     def measured(self, draw: Draw) -> Values:
-        """Least squares on the tangent features of random neurons, for several vectors of noise."""
+        """Fit several vectors of noise by least squares on the tangent features of random neurons."""
         return dict(train_error=np.mean([self._fitted(draw.rng, draw.size) for _ in range(self.networks)]))
 
     def _fitted(self, rng: np.random.Generator, d: int) -> float:
-        """Mean squared residual of one set of inputs and neurons."""
+        """Return the mean squared residual for one set of inputs and neurons."""
         width = EXPERIMENT_WIDTH if math.isinf(self.width) else int(self.width)
         X = rng.standard_normal((max(1, round(self.samples_over_parameters * width * d)), d))
         Z = tangent_features(X, sphere(rng, width, d), self.activation)
         labels = self.noise * rng.standard_normal((len(X), LABELS))
         left, singular, _ = np.linalg.svd(Z, full_matrices=False)
-        kept = left[:, singular > RANK * singular[0]]
-        return float(np.mean((labels - kept @ (kept.T @ labels)) ** 2))
+        basis = left[:, singular > RANK * singular[0]]
+        return float(np.mean((labels - basis @ (basis.T @ labels)) ** 2))
 
     def realised(self, size: int) -> Self:
-        """The law at the ratio that a whole number of samples gives."""
+        """Return the law with the ratio of the whole number of samples at this size."""
         width = EXPERIMENT_WIDTH if math.isinf(self.width) else int(self.width)
         count = max(1, round(self.samples_over_parameters * width * size))
         return self.replace(samples_over_parameters=count / (width * size))

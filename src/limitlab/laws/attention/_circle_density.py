@@ -1,4 +1,4 @@
-"""The density of very many tokens on the circle: two solvers of the continuity equation, and its moments.
+"""Two solvers of the continuity equation for the density of very many tokens on the circle, and the moments of the density.
 
 With angles theta and K(t) = exp(beta (cos t - 1)), W(t) = -sin(t) K(t), the velocity at theta under a law mu is
 
@@ -23,22 +23,22 @@ from limitlab.numerics.sphere_flow import checked_times
 
 Array = NDArray[Any]
 
-TAIL = 1e-10  # largest Fourier coefficient beyond 2/3 of the band, relative to the largest of all
-HOPELESS = 1e-5  # a grid is given up as soon as the tail reaches this
+TAIL = 1e-10  # allowed size of the last resolved Fourier coefficients, relative to the largest coefficient
+HOPELESS = 1e-5  # the integration on a grid stops if the tail exceeds this value
 SMALLEST_GRID, LARGEST_GRID = 128, 2048
 TOLERANCE = 1e-12
 COURANT = 6.0
-STILL = 1e-15  # share of its peak by which a density at rest may seem to move, by rounding
-RESTED = 50  # steps without a move after which a density is at rest
+STILL = 1e-15  # largest change by rounding of a density at rest, relative to its peak
+RESTED = 50  # number of unchanged steps after which a density counts as at rest
 
 
 def spectral_density(
     density: Coefficients, beta: float, times: ArrayLike, *, normalised: bool = True, points: int | None = None
 ) -> tuple[Array, float]:
-    """The density on an even grid over time by the Fourier pseudospectral method, shape (times, M), with its relative tail.
+    """Return the density over time by the Fourier pseudospectral method, and its relative Fourier tail.
 
-    The grid is doubled until the Fourier tail has decayed. Where the density is too peaked for 2048 points, a `ConvergenceError`
-    says so: use finite volumes or particles there.
+    The density is given on an even grid, with shape (times, M). The grid is doubled until the Fourier tail has decayed. If 2048 points do
+    not resolve the density, the function raises `ConvergenceError`. Finite volumes or particles then still give results.
 
     >>> rho, tail = spectral_density([(0.5, 0.0)], 1.0, [0.0, 1.0])
     >>> rho.shape, bool(tail < 1e-10)
@@ -60,33 +60,35 @@ def spectral_density(
 
 
 def _tail(rho: Array) -> float:
-    """The largest of the last harmonics that the 2/3 rule keeps, relative to the largest of all."""
+    """Return the largest of the last harmonics that the 2/3 rule keeps, divided by the largest of all harmonics."""
     size = rho.shape[-1]
     coefficients = np.abs(np.fft.rfft(rho, axis=-1))
     return float((coefficients[..., size // 3 - 4 : size // 3].max(axis=-1) / coefficients.max(axis=-1)).max())
 
 
 def _spectral(density: Coefficients, beta: float, grid: Array, normalised: bool, size: int) -> tuple[Array, float]:
-    """The density on `size` points at the times reached before the tail shows that they are too few, and that tail."""
+    """Return the density on `size` points and its tail, at the times before the tail exceeds `HOPELESS`."""
     from scipy.integrate import DOP853
 
     k = np.arange(size // 2 + 1)
     even, odd = von_mises_coefficients(beta, size // 2)
-    kept = k < size / 3  # the 2/3 rule: products of kept harmonics do not fold back on kept ones
+    resolved = k < size / 3  # by the 2/3 rule, products of these harmonics cause no aliasing among them
 
     def slope(_: float, rho: Array) -> Array:
-        hat = np.fft.rfft(rho) * kept
+        hat = np.fft.rfft(rho) * resolved
         pull = np.fft.irfft(1j * odd * hat, size)  # W * rho: W_k = i odd_k
         mass = np.fft.irfft(even * hat, size)
         v = pull / mass if normalised else np.exp(beta) * 2 * np.pi * pull
-        flux = np.fft.rfft(np.fft.irfft(hat, size) * v) * kept
+        flux = np.fft.rfft(np.fft.irfft(hat, size) * v) * resolved
         return np.fft.irfft(-1j * k * flux, size)
 
     start = density_values(density, 2 * np.pi * np.arange(size) / size)
-    at_rest = np.abs(slope(0.0, start)).max() <= STILL * start.max()  # the uniform law, say: rounding must not wake it
+    at_rest = (
+        np.abs(slope(0.0, start)).max() <= STILL * start.max()
+    )  # for example the uniform law, in which rounding errors must not grow
     if _tail(start) > TAIL or at_rest or grid[-1] == 0:
         return np.tile(start, (grid.size, 1)), _tail(start)
-    # inside the stability region for the highest kept harmonic (speed at most 1, or e^beta): its rounding noise must not grow
+    # stable step for the highest harmonic (speed at most 1, or e^beta), so that its rounding errors do not grow
     longest = 3.0 * COURANT / size / (1.0 if normalised else float(np.exp(beta)))
     solver = DOP853(slope, 0.0, start, float(grid[-1]), max_step=longest, rtol=TOLERANCE, atol=TOLERANCE)
     pace, rho = Pace(end=grid[-1]), np.empty((0, size))
@@ -103,10 +105,11 @@ def _spectral(density: Coefficients, beta: float, grid: Array, normalised: bool,
 def volume_density(
     density: Coefficients, beta: float, times: ArrayLike, *, normalised: bool = True, cells: int = 800
 ) -> Array:
-    """Cell averages over time by second-order finite volumes (van Leer's limiter, Heun steps): positive, mass exactly 1.
+    """Return cell averages over time by second-order finite volumes with van Leer's limiter and Heun steps.
 
-    Shape (times, cells); cell j is [2 pi j / M, 2 pi (j + 1) / M]. A density that is at rest stays there. Several clusters that stand still
-    are none: each of them is held by its own cells, while those of the equation go on to meet; a `ConvergenceError` says so.
+    The averages are positive and have mass exactly 1. Their shape is (times, cells), and cell j is [2 pi j / M, 2 pi (j + 1) / M]. A
+    density at rest stays at rest. Several separate clusters in the scheme can stop moving because each of them lies on its own cells, but
+    the clusters of the equation continue to move towards each other. The function then raises `ConvergenceError`.
 
     >>> rho = volume_density([(0.5, 0.0)], 1.0, [0.0, 5.0], cells=200)
     >>> bool(abs(rho[1].mean() * 2 * np.pi - 1) < 1e-12 and rho.min() >= 0)
@@ -116,7 +119,7 @@ def volume_density(
     k = np.arange(cells // 2 + 1)
     even, odd = von_mises_coefficients(beta, cells // 2)
     shift = np.exp(0.5j * k * width)  # from centres to right edges
-    blur = np.sinc(k / cells)  # a cell average is a point value convolved with the cell
+    blur = np.sinc(k / cells)  # a cell average is the density convolved with the cell
 
     def edge_velocity(rho: Array) -> Array:
         hat = np.fft.rfft(rho) * shift / blur
@@ -130,8 +133,8 @@ def volume_density(
     edges = density_masses(density, width * np.arange(cells + 1))
     rho, now, still = np.diff(edges) / width, 0.0, 0
     out, pace, first = np.empty((grid.size, cells)), Pace(end=grid[-1]), 0
-    kept = checkpoint_of("volumes", tuple(density), beta, grid.tobytes(), normalised, cells)
-    if (state := kept.load()) is not None:
+    checkpoint = checkpoint_of("volumes", tuple(density), beta, grid.tobytes(), normalised, cells)
+    if (state := checkpoint.load()) is not None:
         rho, out = state["rho"], state["out"]
         now, still, first = float(state["now"]), int(state["still"]), int(state["index"])
     for index, target in enumerate(grid[first:], start=first):
@@ -145,13 +148,13 @@ def volume_density(
             still = still + 1 if np.abs(rho - before).max() <= STILL * rho.max() else 0
             if still == RESTED and _in_pieces(rho):
                 raise ConvergenceError(
-                    f"at beta = {beta:g} the clusters stand still on their cells from time {now:.3g} on, where those of the equation go on "
-                    "to meet: use a shorter time, or solver='particles'",
+                    f"at beta = {beta:g} the clusters stop moving on their cells at time {now:.3g}, but the clusters of the equation "
+                    "continue to move: use a shorter time, or solver='particles'",
                     out[:index],
                 )
-            kept.offer(lambda: _as_arrays(rho=rho, out=out, now=now, still=still, index=index))  # noqa: B023 (called at once, or not)
+            checkpoint.offer(lambda: _as_arrays(rho=rho, out=out, now=now, still=still, index=index))  # noqa: B023 (called immediately or never)
         out[index] = rho
-    kept.finish()
+    checkpoint.finish()
     return out
 
 
@@ -160,13 +163,13 @@ def _as_arrays(**state: Any) -> dict[str, Array]:
 
 
 def _in_pieces(rho: Array) -> bool:
-    """Whether the mass is neither even nor within four neighbouring cells."""
+    """Return whether the mass is neither even nor within four neighbouring cells."""
     near = np.sum([np.roll(rho, shift) for shift in range(4)], axis=0)
     return bool(np.ptp(rho) > 1e-9 * rho.max() and near.max() < (1 - 1e-9) * rho.sum())
 
 
 def _upwind(rho: Array, v: Array) -> Array:
-    """Density at right edges from the side the flow comes from, with van Leer's limited slopes."""
+    """Return the density at right edges, extrapolated from the upwind cell with van Leer's limited slopes."""
     left, right = rho - np.roll(rho, 1), np.roll(rho, -1) - rho
     product = left * right
     total = left + right
@@ -175,7 +178,7 @@ def _upwind(rho: Array, v: Array) -> Array:
 
 
 def moments(rho: ArrayLike, offset: float = 0.0) -> dict[str, Array]:
-    """Integrals of cos, sin and cos 2 theta against densities on an even grid theta_j = 2 pi (j + offset) / M (last axis).
+    """Return integrals of cos, sin and cos 2 theta against densities on the grid theta_j = 2 pi (j + offset) / M (last axis).
 
     >>> moments(density_values([(0.5, 0.0)], 2 * np.pi * np.arange(8) / 8))["cos1"].round(12)
     np.float64(0.25)

@@ -33,11 +33,11 @@ AREA = "Transformers"
 
 @claim("J24", AREA, EquiangularTokens, figure="token-collapse")
 def particles(check: Check) -> None:
-    """Self-attention with any heads, matrices and feed-forward layer is an interacting particle system on the sphere; with Q
-    = K = V = I it climbs the energy sum exp(beta <x_i, x_j>) / (2 beta n^2), and layer normalisation is a first-order
-    integrator with a slow clock.
+    """Self-attention with any heads, matrices and feed-forward layer is an interacting particle system on the sphere. With
+    Q = K = V = I the energy sum exp(beta <x_i, x_j>) / (2 beta n^2) increases. Layer normalisation is a first-order integrator
+    in a slower time.
 
-    Energy laws, symmetries and orders of the integrators, for the full model with heads and a feed-forward layer.
+    The check tests energy identities, symmetries and orders of the integrators, for the full model with heads and a feed-forward layer.
     """
     systems = 3 if check.quick else 20
     gaps = [energy_gap(seed, beta, kind) for seed in range(systems) for beta in (0.5, 3.0) for kind in (True, False)]
@@ -52,11 +52,13 @@ def particles(check: Check) -> None:
     check.near("order of the Runge-Kutta method", order.pop("rk4"), 4, 0.3)
     for name, value in order.items():
         check.near(f"order of the method '{name}'", value, 1, 0.2)
-    check.note("For softmax attention dE/dt carries the weights Z_i/n: it climbs the energy, but in another metric.")
+    check.note(
+        "For softmax attention dE/dt has the weights Z_i/n, so the flow is a gradient ascent of the energy in another metric."
+    )
 
 
 def energy_gap(seed: int, beta: float, normalised: bool) -> float:
-    """Relative gap between dE/dt along the flow (centred differences of order 6) and its formula."""
+    """Return the relative gap between dE/dt along the flow (centred differences of order 6) and its formula."""
     x = random_tokens(np.random.default_rng(seed), 1, 10, 4)[0]
     field = Attention(beta, normalised=normalised)
     velocity = tangent(x, field.drift(0.0, x))
@@ -72,7 +74,7 @@ def energy_gap(seed: int, beta: float, normalised: bool) -> float:
 
 
 def energy_increases(seed: int, normalised: bool, beta: float = 4.0) -> bool:
-    """Whether the energy is non-decreasing along a path, up to the error of the integration."""
+    """Return whether the energy is non-decreasing along a trajectory, up to the error of the integration."""
     x = random_tokens(np.random.default_rng(seed), 1, 12, 3)[0]
     paths = token_paths(x, beta, np.linspace(0, 20 if normalised else 1, 80), normalised=normalised, tolerance=1e-10)
     energy = token_energy(paths @ np.swapaxes(paths, -1, -2), beta)
@@ -91,26 +93,29 @@ def _rotated(matrix: Any, turn: Array) -> Array:
 
 
 def rotation_gap() -> float:
-    """Turning the tokens and all matrices turns the path; the activation acts on the hidden units, so a keeps its left side."""
+    """Return the gap between the rotated trajectory and the trajectory of rotated tokens and matrices.
+
+    The activation acts on the hidden units, so the matrix `a` is rotated on its right side only.
+    """
     heads, layer = _full_model(0, 4)
     rng = np.random.default_rng(1)
     x, turn = random_tokens(rng, 1, 6, 4)[0], np.linalg.qr(rng.standard_normal((4, 4)))[0]
     turned = [Head(_rotated(h.Q, turn), _rotated(h.K, turn), _rotated(h.V, turn)) for h in heads]
     moved = FeedForward(turn @ np.asarray(layer.w), np.asarray(layer.a) @ turn.T, layer.b)
-    one = flow(x, 1.5, 2.0, heads=heads, feed_forward=layer) @ turn.T
-    return float(np.abs(one - flow(x @ turn.T, 1.5, 2.0, heads=turned, feed_forward=moved)).max())
+    rotated = flow(x, 1.5, 2.0, heads=heads, feed_forward=layer) @ turn.T
+    return float(np.abs(rotated - flow(x @ turn.T, 1.5, 2.0, heads=turned, feed_forward=moved)).max())
 
 
 def permutation_gap() -> float:
-    """Permuting the tokens permutes the path."""
+    """Return the gap between the permuted trajectory and the trajectory of permuted tokens."""
     heads, layer = _full_model(0, 4)
     x, order = random_tokens(np.random.default_rng(2), 1, 6, 4)[0], np.array([3, 1, 0, 5, 4, 2])
-    one = flow(x, 1.5, 2.0, heads=heads, feed_forward=layer)[order]
-    return float(np.abs(one - flow(x[order], 1.5, 2.0, heads=heads, feed_forward=layer)).max())
+    permuted = flow(x, 1.5, 2.0, heads=heads, feed_forward=layer)[order]
+    return float(np.abs(permuted - flow(x[order], 1.5, 2.0, heads=heads, feed_forward=layer)).max())
 
 
 def rescaling_gap(scale: float = 1.7) -> float:
-    """Q = K = scale I is beta times scale^2; V = scale I is time times scale."""
+    """Return the gap of two identities, Q = K = scale I as beta times scale^2 and V = scale I as time times scale."""
     x, eye = random_tokens(np.random.default_rng(3), 1, 6, 4)[0], scale * np.eye(4)
     hotter = flow(x, 1.2, 2.0, Q=eye, K=eye) - flow(x, 1.2 * scale**2, 2.0)
     faster = flow(x, 1.2, 2.0, V=eye) - flow(x, 1.2, 2.0 * scale)
@@ -118,7 +123,7 @@ def rescaling_gap(scale: float = 1.7) -> float:
 
 
 def gram_gap() -> float:
-    """Largest difference between the Gram engine and the overlaps of the vectors, d >= n."""
+    """Return the largest difference between the Gram engine and the overlaps of the vectors, d >= n."""
     gaps = []
     for d, beta in ((8, 1.0), (64, 5.0)):
         x = random_tokens(np.random.default_rng(d), 1, 8, d)[0]
@@ -130,7 +135,7 @@ def gram_gap() -> float:
 
 
 def integrator_orders(finest: int, beta: float = 3.0, horizon: float = 4.0) -> dict[str, float]:
-    """Order of each method, from the errors with `finest` / 2 and `finest` steps."""
+    """Return the order of each method, from the errors with `finest` / 2 and `finest` steps."""
     x = random_tokens(np.random.default_rng(4), 1, 12, 5)[0]
     exact = flow(x, beta, horizon, tolerance=1e-13)
 
@@ -145,7 +150,7 @@ def integrator_orders(finest: int, beta: float = 3.0, horizon: float = 4.0) -> d
 def single_cluster(check: Check) -> None:
     """At beta = 0 almost every start collapses to a single cluster, for all n and d of at least 2.
 
-    Every random start has collapsed by t = 60.
+    The check tests that every random start has collapsed by t = 60.
     """
     cases = ((2, 2), (2, 8), (3, 16), (10, 32)) if check.quick else ((2, 2), (2, 8), (2, 64), (3, 64), (10, 32))
     seeds, time = (20, 60.0) if check.quick else (200, 60.0)
@@ -156,10 +161,10 @@ def single_cluster(check: Check) -> None:
 
 @claim("J26", AREA, EquiangularTokens, TokenClustering, figure="overlap-histograms")
 def plateaus(check: Check) -> None:
-    """Tokens cluster over the layers through metastable plateaus whose length grows like exp(beta); the final approach is
+    """Tokens cluster over the layers through metastable plateaus whose length grows like exp(beta). The final convergence is
     e^(-2t) at every beta.
 
-    Final rate 2 at every beta, plateaus of length e^beta, and fewer clusters over the layers.
+    The check measures the final rate, the length of the plateaus, and the number of clusters over the layers.
     """
     betas = np.array([9.0, 12.0, 15.0])
     exact = np.asarray(collapse_time(1e-3, 2000, betas))
@@ -198,19 +203,19 @@ def plateaus(check: Check) -> None:
 
 
 def particle_collapse(beta: float, tokens: int) -> float:
-    """Time at which orthogonal tokens, moved by their own attention, have an overlap of 1 - 1e-3."""
+    """Return the time at which orthogonal tokens under their attention have an overlap of 1 - 1e-3."""
     times = np.linspace(0.5, 1.5, 201) * float(collapse_time(1e-3, tokens, beta))
     overlap = np.array([x[0] @ x[1] for x in flow(np.eye(tokens), beta, times, tolerance=1e-10)])
     return float(np.interp(1 - 1e-3, overlap, times))
 
 
 def final_rate(beta: float) -> float:
-    """Exponential rate at which random tokens approach each other at the end, measured on particles."""
+    """Return the final exponential rate at which random tokens approach each other, measured on particles."""
     x = random_tokens(np.random.default_rng(5), 1, 8, 12)[0]
     late = float(collapse_time(1e-3, 8, beta)) + np.array([1.0, 3.0])
     gaps = []
     for paths in flow(x, beta, late, tolerance=1e-13):
-        differences = paths[:, None] - paths[None, :]  # 1 - <x, y> = |x - y|^2 / 2 keeps its digits
+        differences = paths[:, None] - paths[None, :]  # 1 - <x, y> = |x - y|^2 / 2 avoids cancellation
         gaps.append(float((differences**2).sum(axis=-1).max()) / 2)
     return math.log(gaps[0] / gaps[1]) / float(late[1] - late[0])
 
@@ -226,10 +231,11 @@ ENSEMBLE_CASES: tuple[tuple[Ensemble, float], ...] = (
 
 @claim("J27", AREA, EquiangularTokens, TokenClustering, figure="attention-phase-diagram")
 def phase_diagrams(check: Check) -> None:
-    """Phase diagrams of clustering: for Q = K = V = I in high dimension the boundary is the closed-form collapse time; of
-    four random ensembles two collapse and two, with V proportional to Q^T K, stay in several groups.
+    """For Q = K = V = I in high dimension the boundary of the phase diagram of clustering is the closed-form collapse time. Of four
+    random ensembles two collapse, and two with V proportional to Q^T K stay in several groups.
 
-    Q = K = V = I: the boundary is the closed form; random matrices: C and D stay metastable, A and B collapse.
+    The check compares half-collapse times for Q = K = V = I with the closed form. For random matrices it tests that the ensembles A and B
+    collapse and that C and D stay metastable.
     """
     from_table, from_limit = [], []
     for d, table in HALF_TIMES.items():
@@ -268,9 +274,10 @@ def phase_diagrams(check: Check) -> None:
 
 
 def ensemble_share(name: Ensemble, beta: float, draws: int, step: float) -> tuple[float, float]:
-    """Mean share of close pairs, and of close or antipodal ones, over systems with random matrices, d = 128 and n = 32.
+    """Return the mean share of close pairs, and of close or antipodal pairs, over systems with random matrices.
 
-    At t = 30 for C and D, and already at t = 15 for A and B, which are to have collapsed.
+    The systems have d = 128 and n = 32. The time is t = 30 for the ensembles C and D, and t = 15 for A and B, which should have collapsed
+    by then.
     """
     grams = []
     for draw in range(draws):
@@ -285,9 +292,11 @@ def ensemble_share(name: Ensemble, beta: float, draws: int, step: float) -> tupl
 
 @claim("J28", AREA, CircleMeanField, figure="instability-spectrum")
 def mean_field(check: Check) -> None:
-    """With many tokens the density on the circle solves a continuity equation; the uniform law breaks into about argmax sigma_k clusters.
+    """With many tokens the density on the circle solves a continuity equation, and the uniform law breaks into about argmax sigma_k
+    clusters.
 
-    Equation against particles and against itself (solvers, linear growth, a closed form); the number of clusters.
+    The check compares the equation with particles. It compares two solvers with each other, with linear growth rates and with a closed
+    form. It also counts clusters.
     """
     check.agree(
         "the density for stratified tokens, moved pair by pair:",
@@ -315,13 +324,13 @@ def mean_field(check: Check) -> None:
 
 
 def solver_gap(law: CircleMeanField) -> float:
-    """Largest difference between the moments of the Fourier solution and those of finite volumes."""
+    """Return the largest difference between the moments of the Fourier solution and of finite volumes."""
     fourier, volumes = (law.replace(solver=solver).theory() for solver in ("fourier", "volumes"))
     return largest(float(np.abs(fourier[name] - volumes[name]).max()) for name in law.observables)
 
 
 def fluctuation_rate(law: CircleMeanField, sizes: tuple[int, ...], draws: int) -> Slope:
-    """Exponent of the root-mean-square gap of the moments against the number of tokens, with its standard error."""
+    """Return the exponent of the root-mean-square gap of the moments in the number of tokens, with its standard error."""
     theory, times = law.theory(), np.atleast_1d(law.times)
     limit = np.concatenate([theory[name].values for name in law.observables])
     spreads, errors = [], []
@@ -330,17 +339,17 @@ def fluctuation_rate(law: CircleMeanField, sizes: tuple[int, ...], draws: int) -
         for seed in range(draws):
             start = density_quantiles(law.density, np.random.default_rng([seed, size]).random(size))
             moments = angle_moments(circle_flow(start, law.beta, times, step=0.1))
-            found = np.concatenate([moments[name] for name in law.observables])
-            squares.append(float(np.mean((found - limit) ** 2)))
+            simulated = np.concatenate([moments[name] for name in law.observables])
+            squares.append(float(np.mean((simulated - limit) ** 2)))
         spreads.append(0.5 * np.log(np.mean(squares)))
         errors.append(0.5 * np.std(squares, ddof=1) / np.mean(squares) / np.sqrt(draws))
     x = np.log(sizes) - np.mean(np.log(sizes))
-    # not weighted: with few draws an error and the spread that it belongs to are small together
+    # unweighted, because with few draws a small gap and its small estimated error occur together
     return Slope(slope(x, spreads).value, float(np.sqrt((x**2) @ np.asarray(errors) ** 2) / (x @ x)))
 
 
 def particle_growth(k: int, beta: float = 4.0, size: float = 1e-3, tokens: int = 400) -> float:
-    """Growth rate of a small harmonic of evenly placed tokens that attend to each other, pair by pair."""
+    """Return the growth rate of a small harmonic of evenly placed tokens, from the attention of all pairs."""
     density = tuple((size if degree == k else 0.0, 0.0) for degree in range(1, k + 1))
     theta = density_quantiles(density, (np.arange(tokens) + 0.5) / tokens)
     paths = token_paths(np.stack([np.cos(theta), np.sin(theta)], axis=-1), beta, [0.0, 1.0], tolerance=1e-10)
@@ -350,14 +359,14 @@ def particle_growth(k: int, beta: float = 4.0, size: float = 1e-3, tokens: int =
 
 
 def wrapped_cauchy_gap(start: float = 0.3, time: float = 1.5) -> float:
-    """Gap between the density at beta = 0 from a wrapped Cauchy start and the closed form of its order parameter."""
+    """Return the gap between the density at beta = 0 from a wrapped Cauchy start and the closed form of its order parameter."""
     harmonics = tuple((2 * start**k, 0.0) for k in range(1, 40))
     law = CircleMeanField(beta=0.0, density=harmonics, times=time)
     return abs(float(law.theory().cos1) - float(poisson_radius(start, time)))
 
 
 def measured_growth(k: int, beta: float = 4.0, size: float = 1e-6) -> float:
-    """Growth rate of a small harmonic under the full equation."""
+    """Return the growth rate of a small harmonic under the full equation."""
     density = tuple((size if degree == k else 0.0, 0.0) for degree in range(1, k + 1))
     rho, _ = spectral_density(density, beta, [0.0, 1.0])
     waves = np.abs(np.fft.rfft(rho, axis=-1)[:, k])
@@ -365,7 +374,7 @@ def measured_growth(k: int, beta: float = 4.0, size: float = 1e-6) -> float:
 
 
 def seen_clusters(beta: float, tokens: int, seed: int) -> int:
-    """Number of clusters of uniform tokens on the circle at t = 10."""
+    """Return the number of clusters of uniform tokens on the circle at t = 10."""
     start = np.random.default_rng([seed, int(beta)]).uniform(0, 2 * np.pi, tokens)
     return circle_clusters(circle_flow(start, beta, 10.0, step=0.2))
 
@@ -374,7 +383,7 @@ def seen_clusters(beta: float, tokens: int, seed: int) -> int:
 def residual_networks(check: Check) -> None:
     """A residual network with steps T/L is the Euler scheme of a neural ODE, with error of order 1/L.
 
-    Order 1 in the number of layers without noise; agreement of the means with it.
+    The check measures the order in the number of layers without noise, and compares the means over noisy weights with the equation.
     """
     depths = np.array([20, 40, 80, 160] if check.quick else [20, 40, 80, 160, 320, 640])
     errors = ResidualFlow().depth_errors(depths)
@@ -399,7 +408,8 @@ Array_landscapes = NDArray[np.float64]
 def strict_saddles(check: Check) -> None:
     """At beta = 0 every critical point other than consensus is a strict saddle, with explicit rates.
 
-    Closed spectra against the Jacobian of the flow, by differences; escape of tokens that were put beside a saddle.
+    The check compares the explicit spectra with the Jacobian of the flow, computed by differences. It also measures the escape of tokens
+    that start close to a saddle.
     """
     poles = [(5, 4, 3), (6, 4, 4), (7, 6, 2), (8, 7, 5), (6, 3, 3)]
     gaps = [rate_gap(two_poles(*case), SingleCluster.saddle_rates(*case)) for case in poles]
@@ -424,14 +434,14 @@ def strict_saddles(check: Check) -> None:
 
 
 def two_poles(tokens: int, at_pole: int, dimension: int) -> Array_landscapes:
-    """`at_pole` tokens at the first unit vector, the others opposite."""
+    """Return `at_pole` tokens at the first unit vector and the remaining tokens opposite to it."""
     x = np.zeros((tokens, dimension))
     x[:, 0] = np.where(np.arange(tokens) < at_pole, 1.0, -1.0)
     return x
 
 
 def balanced_tokens(rng: np.random.Generator, tokens: int, dimension: int) -> Array_landscapes:
-    """Random unit vectors with mean 0: Newton steps back to it from a random start."""
+    """Return random unit vectors with mean 0, from a random start by Newton steps."""
     x = rng.standard_normal((tokens, dimension))
     x /= np.linalg.norm(x, axis=1, keepdims=True)
     for _ in range(200):
@@ -443,7 +453,10 @@ def balanced_tokens(rng: np.random.Generator, tokens: int, dimension: int) -> Ar
 
 
 def rate_gap(x: Array_landscapes, rates: Array_landscapes) -> float:
-    """Largest gap between given rates and the eigenvalues of the Jacobian of the flow in the tangent space, by central differences."""
+    """Return the largest gap between `rates` and the eigenvalues of the Jacobian of the flow in the tangent space.
+
+    The Jacobian is computed by central differences.
+    """
     n, d = x.shape
     frames = [np.linalg.svd(row[None])[2][1:] for row in x]  # d - 1 directions across every token
     basis = np.zeros((n * (d - 1), n, d))
@@ -465,7 +478,7 @@ def _moved(x: Array_landscapes, by: Array_landscapes) -> Array_landscapes:
 
 
 def escape(saddle: Array_landscapes, runs: int) -> tuple[float, int]:
-    """Rate at which the mean square distance from a saddle grows after a kick of 1e-6, and how many runs end in one cluster."""
+    """Return the growth rate of the distance from a saddle after a perturbation of 1e-6, and the number of runs that end in one cluster."""
     rng = np.random.default_rng(0)
     start = np.stack([_moved(saddle, 1e-6 * rng.standard_normal(saddle.shape)) for _ in range(runs)])
     times = np.array([5.0, 8.0, 60.0])

@@ -38,7 +38,7 @@ ENSEMBLES = {
 
 
 def token_collapse(quick: bool = True) -> Figure:
-    """Common overlap of 32 random tokens over the layers, and the time of their collapse: closed form and simulation."""
+    """Common overlap of 32 random tokens over the layers, and the time of their collapse, in closed form and simulated."""
     dimension, seeds = (512, 4) if quick else (2048, 24)
     figure, (left, right) = new_figure(columns=2)
     times, few = np.linspace(0, 14, 300), np.arange(1.0, 14.0, 1.5)
@@ -67,8 +67,8 @@ def attention_phase_diagram(quick: bool = True) -> Figure:
     betas, times = np.linspace(0.1, 9, points), np.linspace(0, 30, 121)
     edge = critical_beta(times, 32)
     for axes, dimension in zip(panels, (2, 16, 128), strict=True):
-        found = phase_diagram(32, dimension, betas, times, systems=systems, workers=2)
-        image = value_map(axes, times, betas, found.pair_probability, cmap="viridis", vmin=0, vmax=1)
+        diagram = phase_diagram(32, dimension, betas, times, systems=systems, workers=2)
+        image = value_map(axes, times, betas, diagram.pair_probability, cmap="viridis", vmin=0, vmax=1)
         shown = edge > 0
         axes.plot(
             times[shown], edge[shown], color="white", linewidth=2.5, linestyle="--", label=r"$t^*(\beta)$, $d = \infty$"
@@ -81,7 +81,7 @@ def attention_phase_diagram(quick: bool = True) -> Figure:
 
 
 def attention_ensembles(quick: bool = True) -> Figure:
-    """Share of merged pairs over time for four ensembles of random Q, K, V: two collapse, two stay in groups."""
+    """Share of merged pairs over time for four ensembles of random Q, K, V, of which two collapse and two stay in groups."""
     draws = 12 if quick else 50
     figure, panels = new_figure(columns=2, rows=2, height=3.9)
     times = np.linspace(1, 30, 30)
@@ -112,7 +112,7 @@ def attention_ensemble_maps(quick: bool = True) -> Figure:
         shares = np.zeros((points, len(times)))
         for row, beta in enumerate(betas):
             for draw in range(draws):
-                rng = np.random.default_rng([draw, ord(name), 1])  # the same matrices at every beta
+                rng = np.random.default_rng([draw, ord(name), 1])  # every beta uses the same matrices
                 x = ensemble_paths(rng, name, 32, 128, float(beta), times, step=0.25)  # type: ignore[arg-type]
                 shares[row] += pair_fraction(x @ np.swapaxes(x, -1, -2)) / draws
         image = value_map(axes, times, betas, shares, cmap="viridis", vmin=0, vmax=1)
@@ -126,7 +126,7 @@ def attention_ensemble_maps(quick: bool = True) -> Figure:
 
 
 def overlap_histograms(quick: bool = True) -> Figure:
-    """Histograms of the overlaps of all pairs, layer by layer: a random transformer with constant parameters, and tokens in the plane."""
+    """Histograms of the overlaps of all pairs by layer, for a random transformer with constant parameters and for tokens in the plane."""
     tokens = 64 if quick else 256
     figure, (left, right) = new_figure(columns=2)
     profile = overlap_profile(random_transformer(layers=15, tokens=tokens, dimension=128, beta=2.0, seed=1), bins=40)
@@ -141,7 +141,7 @@ def overlap_histograms(quick: bool = True) -> Figure:
 
 
 def _ridges(axes: Any, histograms: Array, edges: Array, rows: list[int], labels: list[str] | None = None) -> None:
-    """Histograms above each other, the first at the top, each scaled to the same height."""
+    """Draw histograms above each other, the first at the top, each scaled to the same height."""
     for position, row in enumerate(rows):
         base = len(rows) - 1 - position
         shown = histograms[row] / histograms[row].max() * 0.85
@@ -173,7 +173,10 @@ def instability_spectrum(quick: bool = True) -> Figure:
 
 
 def _nearly_fastest(beta: float) -> tuple[int, int]:
-    """Least and largest degree whose growth rate is at least 95 % of the largest: chance decides between these."""
+    """Return the least and largest degree whose growth rate is at least 95 % of the largest rate.
+
+    In a finite system chance decides between these degrees.
+    """
     degrees = np.arange(1, 41)
     rates = growth_rates(degrees, beta)
     fast = degrees[rates >= 0.95 * rates.max()]
@@ -186,7 +189,7 @@ def _clusters(beta: float, tokens: int, seed: int) -> int:
 
 
 def circle_density(quick: bool = True) -> Figure:
-    """The density of very many tokens on the circle over time, and that of finitely many."""
+    """Density of very many tokens on the circle over time, and histograms of finitely many tokens."""
     tokens, groups = (5000, 8) if quick else (20_000, 16)
     figure, (left, right) = new_figure(columns=2)
     density, beta, times = ((0.5, 0.0), (0.0, 0.3)), 4.0, [0.0, 1.0, 2.0, 3.0]
@@ -209,7 +212,7 @@ def circle_density(quick: bool = True) -> Figure:
 
 
 def residual_depth(quick: bool = True) -> Figure:
-    """Gap between a residual network of L layers and its differential equation: order 1/L; with noisy weights, fluctuations L^-1/2."""
+    """Gap of order 1/L between a residual network and its differential equation, and fluctuations L^-1/2 with noisy weights."""
     figure, (axes,) = new_figure()
     depths = np.array([10, 20, 40, 80, 160, 320])
     law, seeds = ResidualFlow(weight_noise=0.5), 30 if quick else 100
@@ -224,7 +227,7 @@ def residual_depth(quick: bool = True) -> Figure:
 
 
 def tokens_on_sphere(quick: bool = True) -> Figure:
-    """Tokens on the sphere in three dimensions at four times: they gather in a few clusters, which merge much later."""
+    """Tokens on the sphere in three dimensions at four times, which form a few clusters that merge much later."""
     tokens = 60 if quick else 200
     times = [0.0, 2.0, 6.0, 20.0]
     paths = sphere_paths(tokens, 9.0, times)
@@ -239,7 +242,7 @@ def tokens_on_sphere(quick: bool = True) -> Figure:
 
 
 def sphere_paths(tokens: int, beta: float, times: Any, seed: int = 0) -> Array:
-    """Random tokens on the sphere in three dimensions over time.
+    """Return random tokens on the sphere in three dimensions over time.
 
     >>> sphere_paths(4, 1.0, [0.0, 1.0]).shape
     (2, 4, 3)
@@ -255,11 +258,11 @@ def sphere_animation(
     Parameters
     ----------
     path
-        Where to write, ending in .gif or .html.
+        Name of the file, ending in .gif or .html.
     tokens, beta, seed
-        The system: Q = K = V = I, random start.
+        Parameters of the system, which has Q = K = V = I and a random start.
     horizon, frames
-        Last time, and number of pictures (evenly spaced in the square root of time: most happens early).
+        Last time, and number of pictures. They are evenly spaced in the square root of time because the motion is fastest at early times.
     """
     from matplotlib.animation import FuncAnimation, PillowWriter
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -276,7 +279,7 @@ def sphere_animation(
     points = _scatter(axes, paths[0])
 
     def draw(frame: int) -> tuple[Any, ...]:
-        points._offsets3d = tuple(paths[frame].T)  # the documented way is missing in three dimensions
+        points._offsets3d = tuple(paths[frame].T)  # Matplotlib has no public setter for points in three dimensions
         axes.set_title(rf"$\beta = {beta:g}$, $t = {times[frame]:.1f}$")
         axes.view_init(20, 30 + 90 * frame / max(frames - 1, 1))
         return (points,)
@@ -304,7 +307,7 @@ def _scatter(axes: Any, x: Array) -> Any:
 
 
 def token_saddles(quick: bool = True) -> Figure:
-    """Tokens that leave a saddle at beta = 0 at its largest rate, and the rates at every pair of poles."""
+    """Distance of tokens from a saddle at beta = 0, which grows at the largest rate, and the rates for every split between two poles."""
     figure, (left, right) = new_figure(columns=2)
     tokens, dimension, kick, rng = 6, 3, 1e-6, np.random.default_rng(0)
     times = np.linspace(0, 20, 41)

@@ -1,14 +1,14 @@
-"""Very many tokens: the mean-field equation, and how the uniform law breaks into clusters.
+"""The mean-field equation of very many tokens, and the instability of the uniform law.
 
 Setting.  n tokens on the unit sphere of R^d under self-attention with Q = K = V = I, drawn from a density at time 0.
 Limit.    n -> infinity at fixed d: the empirical law tends to mu_t with d_t mu + div(mu X[mu]) = 0.
-Result.   On the circle (d = 2) the density is solved for (docs/theory/attention.md, eqs. 14-15). Around the uniform law on any
+Result.   On the circle (d = 2) the law computes the density (docs/theory/attention.md, eqs. 14-15). Around the uniform law on any
           sphere a harmonic of degree k grows at the rate (nu = d/2 - 1)
 
               sigma_k = k (k + d - 2) I_{k + nu}(beta) / (beta I_nu(beta)),                                              (16)
 
           times Gamma(nu + 1) (2/beta)^nu I_nu(beta) for unnormalised attention. At beta = 0 only k = 1 grows, at (d - 1)/d. The
-          largest sigma_k sits near k = sqrt(2 beta) on the circle and gives the number of early clusters to within two.
+          degree of the largest sigma_k is near k = sqrt(2 beta) on the circle and equals the number of early clusters to within two.
 Status.   Theorem for the limit equation on bounded times; rates derived and checked; the cluster count is a rule of thumb.
 """
 
@@ -32,13 +32,13 @@ __all__ = ["CircleMeanField", "growth_rates", "poisson_radius"]
 Array = NDArray[np.float64]
 Solver = Literal["fourier", "volumes", "particles"]
 
-CELLS = 1600  # finite volumes; half of them give the error estimate
-QUANTILES = 1024  # deterministic particles, likewise
-STEP = 0.05  # of the particles, in time
+CELLS = 1600  # number of finite volumes; a run with half of them gives the error estimate
+QUANTILES = 1024  # number of deterministic particles; a run with half of them gives the error estimate
+STEP = 0.05  # time step of the particles
 
 
 def growth_rates(k: ArrayLike, beta: ArrayLike, dimension: int = 2, normalised: bool = True) -> Array:
-    """Growth rate sigma_k of a degree-k harmonic around the uniform law, eq. (16); `k` and `beta` broadcast.
+    """Return the growth rate sigma_k of a degree-k harmonic around the uniform law, eq. (16); `k` and `beta` broadcast.
 
     >>> growth_rates([1, 2, 3, 4], 5.0).round(6).tolist()
     [0.178677, 0.514117, 0.682678, 0.600089]
@@ -63,7 +63,7 @@ def growth_rates(k: ArrayLike, beta: ArrayLike, dimension: int = 2, normalised: 
 
 
 def most_unstable(beta: float, dimension: int = 2) -> int:
-    """The degree with the largest growth rate: the predicted number of early clusters on the circle.
+    """Return the degree with the largest growth rate, which predicts the number of early clusters on the circle.
 
     >>> [most_unstable(beta) for beta in (1.0, 5.0, 25.0, 50.0)]
     [1, 3, 7, 10]
@@ -73,7 +73,9 @@ def most_unstable(beta: float, dimension: int = 2) -> int:
 
 
 def escape_time(beta: float, tokens: int, dimension: int = 2) -> float:
-    """Time scale log(sqrt(n)) / sigma_max in which the noise of n random tokens grows to order one: an order of magnitude only.
+    """Return the time log(sqrt(n)) / sigma_max in which the noise of n random tokens grows to order one.
+
+    The result is an order of magnitude only.
 
     >>> round(escape_time(5.0, 5000), 3)
     6.238
@@ -82,7 +84,9 @@ def escape_time(beta: float, tokens: int, dimension: int = 2) -> float:
 
 
 def poisson_radius(start: ArrayLike, time: ArrayLike) -> Array:
-    """Order parameter at beta = 0 on the circle from a wrapped Cauchy start: r^2 / (1 - r^2) grows like e^t.
+    """Return the order parameter r at beta = 0 on the circle from a wrapped Cauchy start.
+
+    r^2 / (1 - r^2) grows like e^t.
 
     >>> round(float(poisson_radius(0.3, 3.0)), 12)
     0.815572088437
@@ -113,7 +117,7 @@ class CircleMeanField(Law):
     assumptions = (
         "Q = K = V = I, no feed-forward layer",
         "tokens start as draws from a density (independent, or one in each of n strata of equal mass)",
-        "densities are solved for on the circle (dimension 2); growth rates hold on every sphere",
+        "densities are computed on the circle only (dimension 2); growth rates hold on every sphere",
     )
     references = ("geshkovski2025mathematical", "sander2022sinkformers")
     page = "attention"
@@ -123,7 +127,7 @@ class CircleMeanField(Law):
         "cos2": observable("second cosine moment", r"\mathbb{E}\cos 2\theta"),
     }
     simulation = Experiment("number of tokens n", sizes=(100, 200, 400), draws=40)
-    # Two harmonics with both phases; softmax and unnormalised attention
+    # The densities have two harmonics with both phases; one point is unnormalised attention
     points = (
         dict(beta=3.0, density=((0.5, 0.2), (0.2, 0.3)), times=(0.5, 1.5)),
         dict(beta=1.5, normalised=False, density=((0.4, -0.3), (0.1, 0.2)), times=(0.2, 0.6)),
@@ -143,17 +147,17 @@ class CircleMeanField(Law):
     )
 
     def draw_cost(self, size: int) -> Cost:
-        """All pairs of particles."""
+        """Return the cost of computing all pairs of particles."""
         return Cost(1.1 * size**2 + 1e5, 330.0 * size**2 * max(latest(self), 1.0))
 
     @field_validator("density", mode="before")
     @classmethod
-    def _pairs(cls, given: Any) -> Any:
-        """A flat list a_1, b_1, a_2, b_2, ... (as on the command line) is read as pairs."""
-        flat = isinstance(given, (tuple, list)) and all(isinstance(number, (int, float)) for number in given)
-        if flat and len(given) % 2 == 0:
-            return tuple(zip(given[::2], given[1::2], strict=True))
-        return given
+    def _pairs(cls, value: Any) -> Any:
+        """Convert a flat list a_1, b_1, a_2, b_2, ... (as on the command line) to pairs."""
+        flat = isinstance(value, (tuple, list)) and all(isinstance(number, (int, float)) for number in value)
+        if flat and len(value) % 2 == 0:
+            return tuple(zip(value[::2], value[1::2], strict=True))
+        return value
 
     @model_validator(mode="after")
     def _possible_density(self) -> Self:
@@ -165,14 +169,17 @@ class CircleMeanField(Law):
         return self
 
     def predicted(self, times: Array) -> Values:
-        """Moments of the density by the chosen solver; the accuracy is the Fourier tail, or the change from half the resolution."""
+        """Return moments of the density by the selected solver.
+
+        The accuracy is the Fourier tail, or the change from half the resolution.
+        """
         self._on_the_circle()
         if self.solver == "fourier":
             rho, tail = circle_density.spectral_density(self.density, self.beta, times, normalised=self.normalised)
             return {**circle_density.moments(rho), "accuracy": max(tail, 1e-11)}
         size = CELLS if self.solver == "volumes" else QUANTILES
         fine, coarse = self._resolved(times, size), self._resolved(times, size // 2)
-        # half the resolution, in space and time, has four times the error, or twice where the density has become steep
+        # half the resolution in space and time has four times the error, or twice the error where the density is steep
         return {**fine, "accuracy": {name: np.abs(fine[name] - coarse[name]).max() for name in fine}}
 
     def _resolved(self, times: Array, size: int) -> dict[str, Any]:
@@ -184,7 +191,7 @@ class CircleMeanField(Law):
         return circle.angle_moments(circle.circle_flow(start, self.beta, times, normalised=self.normalised, step=step))
 
     def measured(self, draw: Draw, times: Array) -> Values:
-        """`size` tokens from the density, moved by their own attention, pair by pair."""
+        """Return the moments of `size` tokens that are drawn from the density and move by the attention of all pairs."""
         from limitlab.models.attention.engines import token_paths
 
         self._on_the_circle()
@@ -199,14 +206,14 @@ class CircleMeanField(Law):
     def _on_the_circle(self) -> None:
         if self.dimension != 2:
             raise Refused(
-                f"dimension = {self.dimension} is not allowed here: the density is solved for on the circle, dimension = 2; "
+                f"dimension = {self.dimension} is not allowed here: the density is computed on the circle only, dimension = 2; "
                 "growth_rates and predicted_clusters hold in every dimension"
             )
 
     def growth_rates(self, k: ArrayLike) -> Array:
-        """Growth rates of harmonics of degree k around the uniform law, eq. (16)."""
+        """Return growth rates of harmonics of degree k around the uniform law, eq. (16)."""
         return growth_rates(k, self.beta, self.dimension, self.normalised)
 
     def predicted_clusters(self) -> int:
-        """The degree that grows fastest: the number of early clusters on the circle, to within two."""
+        """Return the degree that grows fastest, which is the number of early clusters on the circle to within two."""
         return most_unstable(self.beta, self.dimension)

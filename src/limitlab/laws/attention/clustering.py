@@ -1,10 +1,10 @@
-"""Clustering of random tokens: which share of the pairs has merged after t layers.
+"""The share of pairs of random tokens that has merged after t layers.
 
 Setting.  n tokens drawn uniformly on the unit sphere of R^d, self-attention with Q = K = V = I. Two tokens are close when their
           overlap is above 1 - delta (`closeness`); P_pair(t) is the share of close pairs.
 Limit.    d -> infinity at fixed n: all overlaps follow the equiangular law, and P_pair jumps from 0 to 1 at its collapse time
-          t*(beta) (docs/theory/attention.md, eqs. 9, 12 and 13). In low dimension P_pair stalls between 0 and 1: several clusters live for
-          a time that grows like exp(beta).
+          t*(beta) (docs/theory/attention.md, eqs. 9, 12 and 13). In low dimension P_pair stays between 0 and 1 for a long time, because
+          several clusters persist for a time that grows like exp(beta).
 Result.   pair_probability = 1{t >= t*}, mean_overlap = g(t).
 Status.   Theorem in the limit; finite dimensions are simulation.
 """
@@ -28,7 +28,9 @@ Array = NDArray[np.float64]
 
 
 def critical_beta(times: ArrayLike, tokens: int, closeness: float = 1e-3) -> Array:
-    """The boundary of the phase diagram: the largest beta whose tokens have collapsed by each time (0 where none has).
+    """Return the largest beta whose tokens have collapsed by each time, the boundary of the phase diagram.
+
+    The result is 0 where no tokens have collapsed.
 
     >>> critical_beta([2.0, 10.0, 30.0], 32).round(4).tolist()
     [0.0, 5.1099, 6.9065]
@@ -41,7 +43,9 @@ def critical_beta(times: ArrayLike, tokens: int, closeness: float = 1e-3) -> Arr
 
 
 def plateau_time(beta: ArrayLike, tokens: ArrayLike) -> Array:
-    """Life time of the plateau for 1 << beta << n: (e^beta / 2n)(log((n-1)/beta) - 0.577 + 1/beta), independent of delta.
+    """Return the length of the plateau for 1 << beta << n, which does not depend on delta.
+
+    The length is (e^beta / 2n)(log((n-1)/beta) - 0.577 + 1/beta).
 
     >>> round(float(plateau_time(15.0, 2000) / collapse_time(1e-3, 2000, 15.0)), 2)
     0.99
@@ -51,9 +55,10 @@ def plateau_time(beta: ArrayLike, tokens: ArrayLike) -> Array:
 
 
 def merging_time(overlap: ArrayLike, beta: ArrayLike, closeness: float = 1e-3) -> Array:
-    """Life time of two clusters of equal mass with a given overlap: they move like two tokens, so it is exact in every dimension.
+    """Return the time until two clusters of equal mass with overlap `overlap` merge.
 
-    It grows like e^{beta (1 - overlap)}: the further apart two clusters are, the longer they last.
+    Two such clusters move like two tokens, so the time is exact in every dimension. It grows like e^{beta (1 - overlap)}, so clusters that
+    are further apart persist longer.
 
     >>> merging_time(-0.5, [1.0, 5.0, 9.0]).round(1).tolist()
     [5.5, 212.9, 48744.8]
@@ -64,8 +69,8 @@ def merging_time(overlap: ArrayLike, beta: ArrayLike, closeness: float = 1e-3) -
 class TokenClustering(Law):
     """Which share of the pairs of random tokens has merged after t layers?
 
-    With `dimension` left out, an experiment of size d is one system in d dimensions and tends to the limit. With a `dimension`, the
-    experiment averages over `size` systems of that dimension: the way to phase diagrams in low dimension.
+    Without `dimension`, an experiment of size d is one system in d dimensions and tends to the limit. With a `dimension`, the experiment
+    averages over `size` systems of that dimension. Use this to compute phase diagrams in low dimension.
 
     Examples
     --------
@@ -73,12 +78,12 @@ class TokenClustering(Law):
     >>> law.theory().pair_probability.values
     array([0., 1.])
     >>> low = law.replace(dimension=2).simulate(size=20, seed=0)
-    >>> bool(0.3 < low.pair_probability[1] < 0.6)  # in the plane several clusters are left
+    >>> bool(0.3 < low.pair_probability[1] < 0.6)  # in the plane several clusters remain
     True
     """
 
     status = "theorem"
-    regime = "d -> infinity at a fixed number of tokens; at finite d a simulation"
+    regime = "d -> infinity at a fixed number of tokens; at finite d only the simulation holds"
     assumptions = (
         "Q = K = V = I, no feed-forward layer",
         "tokens start independent and uniform on the sphere",
@@ -105,7 +110,7 @@ class TokenClustering(Law):
     times: float | tuple[float, ...] = parameter((2.0, 4.0, 9.0), note="in layers", kind="coordinate", least=0)
 
     def draw_cost(self, size: int) -> Cost:
-        """All pairs of tokens, until the last time."""
+        """Return the cost of computing all pairs of tokens until the last time."""
         pairs = float(self.tokens**2)
         return Cost(
             1e5 + 3.5 * pairs + 4.0 * self.tokens * size,
@@ -113,13 +118,13 @@ class TokenClustering(Law):
         )
 
     def predicted(self, times: Array, tokens: Array, beta: Array) -> Values:
-        """The limit of infinite dimension, over a grid of token numbers and temperatures."""
+        """Return the limit of infinite dimension over a grid of token numbers and temperatures."""
         reached = times >= collapse_time(self.closeness, tokens, beta)
         pairs, mean = reached.astype(float), overlap(times, tokens, beta)
         return {"pair_probability": pairs, "mean_overlap": mean, "accuracy": CLOSED_FORM}
 
     def measured(self, draw: Draw, times: Array, beta: Array) -> Values:
-        """One system in `size` dimensions, or the mean over `size` systems of the law's own dimension."""
+        """Simulate one system in `size` dimensions, or return the mean over `size` systems of the law's `dimension`."""
         from limitlab.models.attention.clusters import mean_overlap, pair_fraction
 
         systems, dimension = (1, draw.size) if self.dimension is None else (draw.size, self.dimension)
@@ -138,7 +143,7 @@ class TokenClustering(Law):
         return draw(rng, systems, self.tokens, dimension)
 
     def _grams(self, start: Array, beta: float, times: Array, dimension: int) -> Array:
-        """Overlaps over time, shape (times, systems, n, n)."""
+        """Return overlaps over time, with shape (times, systems, n, n)."""
         from limitlab.models.attention.engines import gram_flow, token_paths
 
         if dimension >= self.tokens:
@@ -147,5 +152,5 @@ class TokenClustering(Law):
         return np.asarray(paths @ np.swapaxes(paths, -1, -2))
 
     def collapse_time(self) -> float:
-        """Time of the jump of pair_probability in the limit."""
+        """Return the time of the jump of pair_probability in the limit."""
         return float(collapse_time(self.closeness, self.tokens, self.beta))

@@ -1,4 +1,4 @@
-"""How deep until n tokens in high dimension collapse: the equiangular law.
+"""The equiangular law, which gives the number of layers until n tokens in high dimension collapse.
 
 Setting.  n tokens on the unit sphere under self-attention with Q = K = V = I and inverse temperature beta; time counts layers.
 Limit.    d -> infinity at fixed n: random tokens are equiangular, <x_i, x_j> = g0 for all i != j, and stay so.
@@ -7,14 +7,14 @@ Result.   The common overlap g solves (docs/theory/attention.md, eqs. 7-10)
               softmax:      g' = 2 (1 - g)((n-1) g + 1) / (e^{beta (1 - g)} + n - 1),
               unnormalised: g' = (2/n) e^{beta g} (1 - g)((n-1) g + 1),
 
-          and the time to reach 1 - eps is closed: with u = 1 - g0, c = n/(n-1), s = log(u/eps), l = log((c - eps)/(c - u)),
+          and the time at which g = 1 - eps has a closed form. With u = 1 - g0, c = n/(n-1), s = log(u/eps), l = log((c - eps)/(c - u)),
 
               X = Ei(beta u) - Ei(beta eps) + e^{beta c} [E1(beta (c - u)) - E1(beta (c - eps))],
               softmax:      t = [(n-1)(s + l) + X] / 2n,
               unnormalised: t = e^{-beta} X / 2.
 
-          The trajectory is its inverse: since t >= s/2 (softmax), the root is bracketed and no ODE is solved.
-Status.   Theorem for equiangular starts (any d where they exist; every start if n = 2); for random tokens the gap is of order d^-1/2.
+          The trajectory is the inverse of this function. Since t >= s/2 (softmax), the root is bracketed and no ODE is solved.
+Status.   Theorem for equiangular starts (any d where they exist; every start if n = 2). For random tokens the gap is of order d^-1/2.
 """
 
 from __future__ import annotations
@@ -37,11 +37,13 @@ Array = NDArray[np.float64]
 
 
 LARGEST_EXPONENT = 700.0
-SMALL_BETA = 1.0  # up to beta c = 1 the logarithms of Ei and E1 are taken out by hand, so that beta -> 0 loses no digits
+SMALL_BETA = (
+    1.0  # up to beta c = 1 the logarithms of Ei and E1 are cancelled analytically, so that beta -> 0 loses no digits
+)
 
 
 def velocity(overlap: ArrayLike, tokens: ArrayLike, beta: ArrayLike, normalised: bool = True) -> Array:
-    """The right side of the equation for g; arguments broadcast.
+    """Return the right side of the equation for g; arguments broadcast.
 
     >>> velocity([0.0, 1.0], 32, 1.0).round(6).tolist()
     [0.059315, 0.0]
@@ -54,7 +56,7 @@ def velocity(overlap: ArrayLike, tokens: ArrayLike, beta: ArrayLike, normalised:
 def collapse_time(
     distance: ArrayLike, tokens: ArrayLike, beta: ArrayLike, start_overlap: ArrayLike = 0.0, normalised: bool = True
 ) -> Array:
-    """Time at which the common overlap reaches 1 - distance; all arguments but `normalised` broadcast.
+    """Return the time at which the common overlap is 1 - distance; all arguments except `normalised` broadcast.
 
     Parameters
     ----------
@@ -63,7 +65,7 @@ def collapse_time(
     tokens, beta, start_overlap
         n, inverse temperature, overlap at time 0 (above -1/(n-1)).
     normalised
-        Softmax attention, or exp(score) / n.
+        True for softmax attention, False for weights exp(score) / n.
 
     Examples
     --------
@@ -80,7 +82,9 @@ def collapse_time(
 def time_to_shrink(
     log_factor: ArrayLike, tokens: ArrayLike, beta: ArrayLike, start_overlap: ArrayLike, normalised: bool
 ) -> Array:
-    """Time in which 1 - g shrinks by a factor e^s, s = `log_factor` >= 0; increasing in s, and exact where e^-s underflows.
+    """Return the time in which 1 - g shrinks by a factor e^s with s = `log_factor` >= 0.
+
+    The time increases with s and is also exact where e^-s underflows.
 
     >>> time_to_shrink([0.0, 1e4], 2, 0.0, 0.0, True).round(6).tolist()
     [0.0, 5000.346574]
@@ -94,7 +98,7 @@ def time_to_shrink(
 
 
 def _integral(s: Array, beta: Array, u: Array, eps: Array, c: Array, log_ratio: Array) -> Array:
-    """X: the integral of n e^{beta y} / (y (n - (n-1) y)) over 1 - g = y from eps to u."""
+    """Return X, the integral of n e^{beta y} / (y (n - (n-1) y)) over y = 1 - g from eps to u."""
     growth = entire_part(beta * u) - entire_part(beta * eps) + s  # Ei(beta u) - Ei(beta eps)
     small = beta * c <= SMALL_BETA
     few, many = np.where(small, beta, 0.0), np.where(small, 1.0, beta)
@@ -107,7 +111,7 @@ def _integral(s: Array, beta: Array, u: Array, eps: Array, c: Array, log_ratio: 
 def overlap(
     time: ArrayLike, tokens: ArrayLike, beta: ArrayLike, start_overlap: ArrayLike = 0.0, normalised: bool = True
 ) -> Array:
-    """The common overlap g at a time: the inverse of `collapse_time`; all arguments but `normalised` broadcast.
+    """Return the common overlap g at a time, the inverse of `collapse_time`; all arguments except `normalised` broadcast.
 
     >>> overlap(3.0, 32, [0.0, 1.0, 5.0]).round(9).tolist()
     [0.926340057, 0.914207012, 0.067086357]
@@ -116,14 +120,14 @@ def overlap(
     _check(n, beta, g0)
     if not np.all((t >= 0) & np.isfinite(t)):
         raise Refused(f"time = {time!r} is not allowed: must be finite and at least 0")
-    # dt/ds >= 1/2 with softmax and >= e^-beta/2 without: t is reached before this s
+    # dt/ds >= 1/2 with softmax and >= e^-beta/2 without softmax, which bounds s from above
     most = 2 * t * (1.0 if normalised else np.exp(beta)) * (1 + 1e-12) + 1e-300
     s = bracketed_root(lambda s: time_to_shrink(s, n, beta, g0, normalised) - t, np.zeros_like(t), most)
     return np.asarray(g0 - (1 - g0) * np.expm1(-np.where(t > 0, s, 0.0)))[()]
 
 
 def largest_beta(time: float, distance: float, tokens: int, start_overlap: float = 0.0) -> float:
-    """The largest inverse temperature at which softmax attention collapses the tokens to 1 - distance within a time.
+    """Return the largest inverse temperature at which softmax attention collapses the tokens to 1 - distance within a time.
 
     >>> round(largest_beta(9.544329203520165, 1e-3, 32), 9)
     5.0
@@ -131,7 +135,7 @@ def largest_beta(time: float, distance: float, tokens: int, start_overlap: float
     soonest = float(collapse_time(distance, tokens, 0.0, start_overlap))
     if not time >= soonest:
         raise UnreachableTarget(
-            f"time = {time:g} is not allowed: even beta = 0 takes {soonest:.6g} to come within {distance:g}; allow more layers",
+            f"time = {time:g} is not allowed: even at beta = 0 the distance {distance:g} takes the time {soonest:.6g}; allow more layers",
             best=soonest,
             at=0.0,
         )
@@ -181,7 +185,7 @@ class EquiangularTokens(Law):
     page = "attention"
     observables = ("overlap",)
     simulation = Experiment("dimension d of the tokens", sizes=(64, 128, 256), draws=40)
-    # A start that is not orthogonal; softmax and unnormalised attention
+    # The starts are not orthogonal; one point is unnormalised attention
     points = (
         dict(tokens=8, beta=2.0, start_overlap=0.25, times=(0.5, 1.0, 2.0)),
         dict(tokens=12, beta=1.5, start_overlap=0.1, normalised=False, times=(0.2, 0.5, 1.0)),
@@ -194,7 +198,7 @@ class EquiangularTokens(Law):
     times: float | tuple[float, ...] = parameter((1.0, 2.0, 3.0, 5.0), note="in layers", kind="coordinate", least=0)
 
     def draw_cost(self, size: int) -> Cost:
-        """All pairs of tokens."""
+        """Return the cost of computing all pairs of tokens."""
         return Cost(
             1e5 + 5.5 * self.tokens**2 + 4.0 * self.tokens * size, 1e7 + 3e3 * self.tokens**2 + 50.0 * self.tokens**2 * size
         )
@@ -215,11 +219,11 @@ class EquiangularTokens(Law):
         return self
 
     def predicted(self, times: Array, tokens: Array, beta: Array, start_overlap: Array) -> Values:
-        """The limit at every time, over a grid of token numbers, temperatures and starts."""
+        """Return the limit at every time, over a grid of token numbers, temperatures and starts."""
         return {"overlap": overlap(times, tokens, beta, start_overlap, self.normalised), "accuracy": CLOSED_FORM}
 
     def measured(self, draw: Draw, times: Array, beta: Array) -> Values:
-        """One draw of tokens in `size` dimensions with mean overlap g0; the mean overlap of all pairs over time."""
+        """Draw tokens in `size` dimensions with mean overlap g0 and return the mean overlap of all pairs over time."""
         from limitlab.models.attention.clusters import mean_overlap
         from limitlab.models.attention.engines import correlated_tokens, gram_path
 
@@ -229,12 +233,12 @@ class EquiangularTokens(Law):
         return {"overlap": mean_overlap(grams).T.reshape(*beta.shape[:-1], -1)}
 
     def collapse_time(self, distance: ArrayLike) -> Any:
-        """Time at which the overlap reaches 1 - distance: a number, or an array for several distances."""
-        found = collapse_time(distance, self.tokens, self.beta, self.start_overlap, self.normalised)
-        return found if np.ndim(distance) else float(found)
+        """Return the time at which the overlap is 1 - distance, as a number or as an array for several distances."""
+        times_to_distance = collapse_time(distance, self.tokens, self.beta, self.start_overlap, self.normalised)
+        return times_to_distance if np.ndim(distance) else float(times_to_distance)
 
     def layers(self, distance: float = 1e-3, step: float = 1.0) -> int:
-        """Number of layers of a given step after which the tokens are within `distance` of each other.
+        """Return the number of layers of size `step` after which the tokens are within `distance` of each other.
 
         >>> EquiangularTokens(tokens=32, beta=1.0).layers(1e-3, step=0.1)
         53
@@ -244,7 +248,7 @@ class EquiangularTokens(Law):
         return math.ceil(self.collapse_time(distance) / step)
 
     def largest_beta(self, time: float, distance: float = 1e-3) -> float:
-        """The largest inverse temperature at which the tokens collapse within a time; softmax attention only."""
+        """Return the largest inverse temperature at which the tokens collapse within a time, for softmax attention only."""
         if not self.normalised:
             raise Refused("normalised = False is not allowed here: without softmax the time is not monotone in beta")
         return largest_beta(time, distance, self.tokens, self.start_overlap)
@@ -252,13 +256,13 @@ class EquiangularTokens(Law):
 
 # -- Differences and scaled forms of the exponential integrals Ei and E1 that neither overflow nor cancel ------------
 
-SERIES = 1.0  # up to here the power series of Ein is used
+SERIES = 1.0  # the power series of Ein is used for arguments up to this value
 TERMS = 20  # x^k / (k k!) at x = 1 is below 1e-19 for k = 20
-ASYMPTOTIC = 50.0  # from here on the asymptotic series of e^x E1(x) has reached rounding level with 20 terms
+ASYMPTOTIC = 50.0  # for larger x, 20 terms of the asymptotic series of e^x E1(x) are exact to rounding
 
 
 def entire_part(x: ArrayLike) -> Array:
-    """Ei(x) (or -E1(-x) for x < 0) without its logarithm: the integral of (e^t - 1)/t from 0 to x.
+    """Return the integral of (e^t - 1)/t from 0 to x, which is Ei(x) (or -E1(-x) for x < 0) without its logarithm.
 
     >>> entire_part([0.0, 1.0, -1.0]).round(12).tolist()
     [0.0, 1.317902151454, -0.796599599297]
@@ -268,7 +272,7 @@ def entire_part(x: ArrayLike) -> Array:
     x = np.asarray(x, dtype=float)
     small = np.clip(x, -SERIES, SERIES)
     total = np.zeros_like(small)
-    for k in range(TERMS, 0, -1):  # Horner: sum of x^k / (k k!)
+    for k in range(TERMS, 0, -1):  # Horner's scheme for the sum of x^k / (k k!)
         total = small / k * (1 / k + total)
     size = np.maximum(np.abs(x), SERIES)
     with np.errstate(over="ignore"):
@@ -277,7 +281,7 @@ def entire_part(x: ArrayLike) -> Array:
 
 
 def scaled_exp1(x: ArrayLike) -> Array:
-    """e^x E1(x) for x > 0, also where E1 underflows.
+    """Return e^x E1(x) for x > 0, also where E1 underflows.
 
     >>> scaled_exp1([1.0, 1000.0]).round(12).tolist()
     [0.596347362323, 0.000999001994]

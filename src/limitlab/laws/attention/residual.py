@@ -1,14 +1,14 @@
-"""A deep residual network is a differential equation.
+"""The differential equation that a deep residual network tends to.
 
-Setting.  x_{k+1} = x_k + (T/L) w_k tanh(a_k x_k + b_k), k = 0, ..., L - 1, in R^d; the layers' weights follow smooth paths w(t), a(t),
-          b(t) at t = kT/L, and w_k is off its path by independent normal entries of standard deviation tau / sqrt(d).
+Setting.  x_{k+1} = x_k + (T/L) w_k tanh(a_k x_k + b_k), k = 0, ..., L - 1, in R^d. The layers' weights are smooth functions w(t), a(t),
+          b(t) at t = kT/L, and w_k also has independent normal errors of standard deviation tau / sqrt(d) in its entries.
 Limit.    L -> infinity at fixed horizon T.
 Result.   x_L tends to x(T), where (docs/theory/attention.md, eq. 17)
 
               x' = w(t) tanh(a(t) x + b(t)).
 
-          Without noise the gap is of order 1/L (Euler's method); with it the fluctuations are of order L^{-1/2} and the means of
-          smooth observables are still off by order 1/L. Without the factor T/L there is no such limit.
+          Without noise the gap is of order 1/L (Euler's method). With noise the fluctuations are of order L^{-1/2}, and the error of
+          the means of smooth observables is still of order 1/L. Without the factor T/L there is no such limit.
 Status.   Theorem (classical; Haber and Ruthotto 2017, Chen et al. 2018 for networks).
 """
 
@@ -28,7 +28,7 @@ Array = NDArray[np.float64]
 
 
 def smooth_layer(time: float, dimension: int) -> tuple[Array, Array, Array]:
-    """The built-in smooth path of weights w(t), a(t), b(t): entries of size 1/sqrt(d) that turn with time.
+    """Return the built-in smooth weights w(t), a(t), b(t), with entries of size 1/sqrt(d) that oscillate with time.
 
     >>> [part.shape for part in smooth_layer(0.0, 3)]
     [(3, 3), (3, 3), (3,)]
@@ -41,7 +41,7 @@ def smooth_layer(time: float, dimension: int) -> tuple[Array, Array, Array]:
 def residual_output(
     start: Array, depth: int, horizon: float, noise: float = 0.0, rng: np.random.Generator | None = None
 ) -> Array:
-    """Output of the network of `depth` layers.
+    """Return the output of the network of `depth` layers.
 
     >>> residual_output(np.ones(2), 4, 0.0)
     array([1., 1.])
@@ -56,7 +56,7 @@ def residual_output(
 
 
 def ode_output(start: Array, horizon: float, tolerance: float = 1e-12) -> Trajectory:
-    """Solution x(T) of the limiting equation, with its error.
+    """Return the solution x(T) of the limiting equation with its error.
 
     >>> ode_output(np.ones(2), 0.0).states
     array([[1., 1.]])
@@ -92,7 +92,7 @@ class ResidualFlow(Law):
         "displacement": observable("mean squared distance from the input", r"|x_L - x_0|^2/d"),
     }
     simulation = Experiment("number of layers L", draws=80)
-    # Noisy weights, a horizon that is not 1
+    # The weights are noisy, and the horizon is not 1
     points = (dict(dimension=5, horizon=1.5, weight_noise=0.7),)
 
     dimension: int = parameter(4, note="width of the layers", least=1)
@@ -103,13 +103,13 @@ class ResidualFlow(Law):
     tolerance: float = parameter(1e-12, kind="solver", above=0, most=1e-3, scale="log", finer=0.1)
 
     def start(self) -> Array:
-        """The input: a fixed vector with entries of order one."""
+        """Return the input, a fixed vector with entries of order one."""
         return np.cos(1.0 + np.arange(self.dimension))
 
     def predicted(self) -> Values:
-        """Observables of the differential equation."""
-        found = ode_output(self.start(), self.horizon, self.tolerance)
-        x, error = found.states[0], found.errors
+        """Return the observables of the differential equation."""
+        solution = ode_output(self.start(), self.horizon, self.tolerance)
+        x, error = solution.states[0], solution.errors
         moved = x - self.start()
         return dict(
             output_norm=float(x @ x) / self.dimension,
@@ -121,12 +121,12 @@ class ResidualFlow(Law):
         )
 
     def measured(self, draw: Draw) -> Values:
-        """A network of `size` layers with one draw of the noise in its weights."""
+        """Return the observables of a network of `size` layers with one draw of the noise in its weights."""
         x = residual_output(self.start(), draw.size, self.horizon, self.weight_noise, draw.rng)
         return dict(output_norm=np.mean(x**2), displacement=np.mean((x - self.start()) ** 2))
 
     def depth_errors(self, depths: Any) -> Array:
-        """Largest gap between the output of the noiseless network of each depth and the differential equation."""
+        """Return the largest gap between the output of the noiseless network and the differential equation, for each depth."""
         limit = ode_output(self.start(), self.horizon).states[0]
         return np.array(
             [np.abs(residual_output(self.start(), int(L), self.horizon) - limit).max() for L in np.ravel(depths)]

@@ -1,10 +1,10 @@
-"""At infinite temperature almost every start ends in one cluster.
+"""Convergence of tokens to one cluster at infinite temperature, from almost every start.
 
-Setting.  n tokens on the unit sphere of R^d with beta = 0: each is pulled to their mean, x_i' = P_{x_i} m, m = (x_1 + ... + x_n)/n.
+Setting.  n tokens on the unit sphere of R^d with beta = 0. Each token moves towards their mean, x_i' = P_{x_i} m, m = (x_1 + ... + x_n)/n.
 Limit.    t -> infinity at fixed n and d, from almost every start (here: independent uniform tokens).
-Result.   All tokens converge to one point: every overlap tends to 1, in the end like 1 - <x_i, x_j> ~ e^{-2t}
-          (docs/theory/attention.md, eq. 6: the flow climbs |m|^2 / 2, whose other critical points are strict saddles with known rates).
-Status.   Theorem (Geshkovski, Letrouit, Polyanskiy, Rigollet); the time it takes depends on the start.
+Result.   All tokens converge to one point. Every overlap tends to 1, at late times like 1 - <x_i, x_j> ~ e^{-2t} (docs/theory/attention.md,
+          eq. 6). The flow is the gradient ascent of |m|^2 / 2. All other critical points are strict saddles with known rates.
+Status.   Theorem (Geshkovski, Letrouit, Polyanskiy, Rigollet). The convergence time depends on the start.
 """
 
 from __future__ import annotations
@@ -21,17 +21,18 @@ from limitlab.laws import CLOSED_FORM, Draw, Experiment, Law, Values, observable
 __all__ = ["SingleCluster"]
 
 AT_REST = 1e-9
-"""Speed of a token below which given positions count as a critical point."""
+"""Largest speed of a token at which positions count as a critical point."""
 
 
 def pole_rates(tokens: int, at_pole: int, dimension: int) -> NDArray[np.float64]:
-    """Rates at k tokens at a pole and n - k at the other one, largest first: with M = |2k - n|/n they are 1, M, 0 and -M.
+    """Return the rates for k tokens at a pole and n - k at the opposite pole, largest first.
 
-    In each of the d - 1 directions across the axis the linearised flow of the displacements is e' = mean(e) -+ M e.
+    With M = |2k - n|/n the rates are 1, M, 0 and -M. In each of the d - 1 directions across the axis the linearised flow of the
+    displacements is e' = mean(e) -+ M e.
 
     >>> pole_rates(5, 4, 2).round(12).tolist()
     [1.0, 0.0, -0.6, -0.6, -0.6]
-    >>> pole_rates(3, 3, 2).tolist()  # one cluster: no positive rate
+    >>> pole_rates(3, 3, 2).tolist()  # one cluster has no positive rate
     [0.0, -1.0, -1.0]
     """
     many = max(at_pole, tokens - at_pole)
@@ -41,7 +42,10 @@ def pole_rates(tokens: int, at_pole: int, dimension: int) -> NDArray[np.float64]
 
 
 def balanced_rates(positions: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Rates at tokens whose mean is 0, largest first: 1 minus the eigenvalues of their second moment, all others 0."""
+    """Return the rates at tokens whose mean is 0, largest first.
+
+    The rates are 1 minus the eigenvalues of the second moment of the tokens. All further rates are 0.
+    """
     n, d = positions.shape
     moved = 1 - np.linalg.eigvalsh(positions.T @ positions / n)
     return np.sort(np.concatenate([moved, np.zeros(n * (d - 1) - d)]))[::-1]
@@ -62,8 +66,8 @@ class SingleCluster(Law):
     status = "theorem"
     regime = "t -> infinity at fixed numbers of tokens and dimensions, beta = 0"
     assumptions = (
-        "Q = K = V = I and beta = 0: every token is pulled to the mean of all",
-        "the start is not one of the exceptional ones, which have probability 0",
+        "Q = K = V = I and beta = 0, so that every token moves towards the mean of all tokens",
+        "the start is not in an exceptional set of probability 0",
     )
     references = ("geshkovski2025mathematical",)
     page = "attention"
@@ -75,7 +79,7 @@ class SingleCluster(Law):
         "time t at which the overlaps are measured",
         sizes=(8, 16, 32),
         draws=40,
-        rate=6.0,  # faster than every power: what is left falls like e^{-2t}
+        rate=6.0,  # faster than every power, because the gap falls like e^{-2t}
     )
     # More tokens than dimensions
     points = (dict(tokens=6, dimension=4),)
@@ -84,23 +88,23 @@ class SingleCluster(Law):
     dimension: int = parameter(4, note="of the tokens", least=2)
 
     def draw_cost(self, size: int) -> Cost:
-        """All pairs of tokens, until time `size`."""
+        """Return the cost of computing all pairs of tokens until time `size`."""
         pairs = float(self.tokens * max(self.tokens, self.dimension))
         return Cost(1e5 + 1.1 * pairs, 1e7 + 50.0 * pairs * max(size, 100))
 
     def predicted(self) -> Values:
-        """Every overlap is 1."""
+        """Return the limit, in which every overlap is 1."""
         return {"smallest_overlap": 1.0, "mean_overlap": 1.0, "accuracy": CLOSED_FORM}
 
     def measured(self, draw: Draw) -> Values:
-        """The overlaps of one random start at time `size`."""
+        """Return the smallest and the mean overlap for one random start at time `size`."""
         from limitlab.models.attention.clusters import mean_overlap, smallest_overlap
 
         gram = self._grams(draw.size, [draw])[0]
         return {"smallest_overlap": float(smallest_overlap(gram)), "mean_overlap": float(mean_overlap(gram))}
 
     def _grams(self, time: float, draws: Sequence[Draw]) -> NDArray[np.float64]:
-        """Overlaps at a time, one system per draw."""
+        """Return the overlaps at a time, one system per draw."""
         from limitlab.models.attention.engines import random_tokens, token_paths
 
         start = [random_tokens(draw.rng, 1, self.tokens, self.dimension)[0] for draw in draws]
@@ -108,7 +112,7 @@ class SingleCluster(Law):
         return np.asarray(x @ np.swapaxes(x, -1, -2))
 
     def collapsed(self, time: float, seeds: int, distance: float = 1e-6) -> float:
-        """Share of random starts whose overlaps are all above 1 - distance at a time.
+        """Return the share of random starts whose overlaps are all above 1 - distance at a time.
 
         >>> SingleCluster(tokens=6, dimension=3).collapsed(40.0, seeds=20)
         1.0
@@ -125,17 +129,17 @@ class SingleCluster(Law):
         *,
         positions: ArrayLike | None = None,
     ) -> NDArray[np.float64]:
-        """Every rate of the linearised flow at a critical point, n(d-1) of them, largest first.
+        """Return the n(d-1) rates of the linearised flow at a critical point, largest first.
 
-        Critical points are `at_pole` of `tokens` at one pole and the others opposite, or tokens with mean 0. One cluster is the only one
-        without a positive rate: all others are strict saddles.
+        A critical point has `at_pole` of `tokens` at one pole and the remaining tokens opposite, or it has tokens with mean 0. The single
+        cluster is the only critical point without a positive rate. All other critical points are strict saddles.
 
         Parameters
         ----------
         tokens, at_pole, dimension
             n, k and d of a critical point on an axis.
         positions
-            Instead of these: the tokens of any critical point, one unit vector per row.
+            The tokens of any critical point, one unit vector per row. Use it instead of `tokens`, `at_pole` and `dimension`.
 
         Examples
         --------
@@ -146,7 +150,9 @@ class SingleCluster(Law):
         """
         if positions is not None:
             if not (tokens is at_pole is dimension is None):
-                raise Refused("positions is not allowed together with tokens, at_pole and dimension: give one of the two")
+                raise Refused(
+                    "positions is not allowed together with tokens, at_pole and dimension: give either positions or the three numbers"
+                )
             return _rates_of(np.asarray(positions, dtype=float))
         for name, value, least in (("tokens", tokens, 2), ("dimension", dimension, 2), ("at_pole", at_pole, 0)):
             if value is None or value != int(value) or value < least:
@@ -157,7 +163,7 @@ class SingleCluster(Law):
 
 
 def _rates_of(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Rates at given positions, which have to be a critical point."""
+    """Return the rates at the positions x, or raise `Refused` if they are not a critical point."""
     if x.ndim != 2 or min(x.shape) < 2 or not np.allclose(np.linalg.norm(x, axis=1), 1, rtol=0, atol=AT_REST):
         raise Refused(f"positions of shape {x.shape} is not allowed: must be at least two unit vectors, one per row")
     mean = x.mean(axis=0)

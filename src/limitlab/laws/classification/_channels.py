@@ -1,9 +1,9 @@
-"""Channels from a Gaussian score to a label, and priors of coefficients: what message passing needs to know of a generalised linear model.
+"""Channels from a Gaussian score to a label, and priors of the coefficients of a generalised linear model.
 
-A label y is drawn given z = <beta, x>, of which a current guess says z ~ N(omega, V). Then Z(y) = E P(y | omega + sqrt(V) w) and the
-pull of the label on the score is g = d log Z/d omega. Channels: gaussian z + noise; sign z; flip: the sign, wrong with probability b;
-probit and logit: y = 1 with probability Phi(b z), 1/(1 + e^{-b z}); abs |z| + noise; relu max(z, 0) + noise. Labels of two classes
-are -1, +1.
+A label y is drawn given z = <beta, x>. The current estimate is z ~ N(omega, V). Then Z(y) = E P(y | omega + sqrt(V) w), and the derivative
+of log Z is g = d log Z/d omega. The channels are gaussian (z + noise), sign (sign z), flip (the sign, wrong with probability b), probit and
+logit (y = 1 with probability Phi(b z) and 1/(1 + e^{-b z})), abs (|z| + noise) and relu (max(z, 0) + noise). Labels of two classes are
+-1, +1.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Channel:
     noise: float = 0.0
 
     def probability(self, z: Array) -> Array:
-        """P(y = +1 | z), for two classes."""
+        """Return P(y = +1 | z) for two classes."""
         from scipy.special import expit, ndtr
 
         if self.name == "probit":
@@ -57,19 +57,19 @@ class Channel:
         return np.where(z > 0, 1 - wrong, wrong)
 
     def clean(self, z: Array) -> Array:
-        """The label without noise, for numbers."""
+        """Return the label without noise, for real-valued labels."""
         if self.name == "abs":
             return np.abs(z)
         return np.maximum(z, 0.0) if self.name == "relu" else z
 
     def draw(self, rng: np.random.Generator, z: Array) -> Array:
-        """Labels for scores."""
+        """Draw labels for the scores z."""
         if self.name in CLASSES:
             return np.where(rng.random(z.shape) < self.probability(z), 1.0, -1.0)
         return self.clean(z) + self.noise * rng.standard_normal(z.shape)
 
     def pull(self, y: Array, omega: Array, variance: float) -> Array:
-        """g = d log Z/d omega.
+        """Return g = d log Z/d omega.
 
         >>> Channel("gaussian", noise=1.0).pull(np.array([2.0]), np.array([1.0]), 0.25).tolist()
         [0.8]
@@ -100,7 +100,7 @@ class Channel:
         return np.asarray(slope / np.maximum(value, 1e-300))
 
     def evidence(self, y: Array, omega: Array, variance: float) -> tuple[Array, Array]:
-        """Z and dZ/d omega of noisy abs and relu, whose two branches are pieces of Gaussians; arguments broadcast."""
+        """Return Z and dZ/d omega of noisy abs and relu, whose two branches are parts of Gaussians; arguments broadcast."""
         from scipy.special import ndtr
 
         V, tau2 = variance, self.noise**2
@@ -122,7 +122,7 @@ class Channel:
         return right + left, d_right + d_left
 
     def expected(self, omega: Array, variance: float) -> Array:
-        """E[y | omega]: the best prediction of a number."""
+        """Return E[y | omega], the best prediction of a real-valued label."""
         from scipy.special import ndtr
 
         if self.name == "gaussian":
@@ -136,13 +136,16 @@ class Channel:
 
 @dataclass(frozen=True)
 class Prior:
-    """Independent entries of variance 1: gaussian, +-1 (rademacher), or 0 but for a share `density` of Gaussian ones (sparse)."""
+    """Prior of independent entries of variance 1.
+
+    The entries are Gaussian (gaussian), +-1 (rademacher), or 0 except for a share `density` of Gaussian entries (sparse).
+    """
 
     name: PriorName
     density: float = 1.0
 
     def draw(self, rng: np.random.Generator, size: int) -> Array:
-        """Entries."""
+        """Draw `size` entries."""
         if self.name == "rademacher":
             return np.asarray(1 - 2.0 * rng.integers(0, 2, size), dtype=np.float64)
         entries: Array = np.asarray(rng.standard_normal(size))
@@ -150,18 +153,18 @@ class Prior:
             entries *= (rng.random(size) < self.density) / np.sqrt(self.density)
         return entries
 
-    def posterior(self, seen: Array, variance: float) -> tuple[Array, Array]:
-        """Mean and variance of an entry that is seen with Gaussian noise.
+    def posterior(self, observation: Array, variance: float) -> tuple[Array, Array]:
+        """Return mean and variance of an entry given its noisy observation, with Gaussian noise of the given variance.
 
         >>> Prior("gaussian").posterior(np.array([1.0]), 1.0)
         (array([0.5]), array([0.5]))
         """
         if self.name == "rademacher":
-            mean = np.tanh(seen / variance)
+            mean = np.tanh(observation / variance)
             return mean, 1 - mean**2
         size = 1 / self.density if self.name == "sparse" else 1.0
         shrink = size / (size + variance)
-        mean, spread = shrink * seen, np.full_like(seen, shrink * variance)
+        mean, spread = shrink * observation, np.full_like(observation, shrink * variance)
         if self.name == "gaussian" or self.density == 1:
             return mean, spread
         from scipy.special import expit
@@ -169,23 +172,23 @@ class Prior:
         odds = (
             np.log(self.density / (1 - self.density))
             + np.log(variance / (size + variance)) / 2
-            + seen**2 * shrink / (2 * variance)
+            + observation**2 * shrink / (2 * variance)
         )
         share = expit(odds)
         return share * mean, share * (spread + mean**2) - (share * mean) ** 2
 
 
-# -- What a label says about a score, what noisy looks say about coefficients, and the least error at an overlap -----
+# -- Information of a label about a score, information of noisy observations about coefficients, and the least error -
 
 FLAT = 9.0  # beyond this u the information of abs is 1 up to e^-40
 
 
-# -- I(q): what a label says about the score ------------------------------------------------------------------------------
+# -- I(q), the information of a label about the score ---------------------------------------------------------------------
 
 
 @lru_cache(maxsize=1)
 def _abs_table() -> np.polynomial.Chebyshev:
-    """H(u) = E (t tanh(t u) - u)^2, t = u + w, for |u| <= FLAT: even and smooth."""
+    """Return a Chebyshev series of the even, smooth function H(u) = E (t tanh(t u) - u)^2, t = u + w, for |u| <= FLAT."""
     w, weight = even_gaussian_rule(0.02, 9.0)
 
     def values(u: Array) -> Array:
@@ -196,7 +199,7 @@ def _abs_table() -> np.polynomial.Chebyshev:
 
 
 def _shape(channel: Channel, u: Array) -> Array:
-    """H(u) of the channels for which I = E H(v sqrt(q/V'))/V' (docs/theory/bayes_optimal.md, eq. 2)."""
+    """Return H(u) of the channels for which I = E H(v sqrt(q/V'))/V' (docs/theory/bayes_optimal.md, eq. 2)."""
     from scipy.special import log_ndtr, ndtr
 
     density = np.exp(-(u**2) / 2) / np.sqrt(2 * np.pi)
@@ -212,7 +215,7 @@ def _shape(channel: Channel, u: Array) -> Array:
 
 
 def information(channel: Channel, q: float, order: int = 24) -> float:
-    """I(q).
+    """Return I(q).
 
     >>> information(Channel("gaussian", noise=0.5), 0.75)
     2.0
@@ -231,7 +234,7 @@ def information(channel: Channel, q: float, order: int = 24) -> float:
 
 
 def _logit_information(strength: float, q: float, order: int) -> float:
-    """E Z'^2/(Z (1 - Z)) with Z = E sig(b omega + b sqrt(V) w)."""
+    """Return E Z'^2/(Z (1 - Z)) with Z = E sig(b omega + b sqrt(V) w)."""
     v, weight = graded_rule([(0.0, 1 / strength)], order)
     risk, slope = _logit(strength, q, v)
     other = _logit(strength, q, -v)[0]  # 1 - Z, without cancellation
@@ -239,7 +242,7 @@ def _logit_information(strength: float, q: float, order: int) -> float:
 
 
 def _logit(strength: float, q: float, v: Array) -> tuple[Array, Array]:
-    """Z and dZ/d omega at omega = sqrt(q) v."""
+    """Return Z and dZ/d omega at omega = sqrt(q) v."""
     from scipy.special import expit
 
     spread = strength * math.sqrt(1 - q)
@@ -249,13 +252,13 @@ def _logit(strength: float, q: float, v: Array) -> tuple[Array, Array]:
 
 
 def _noisy_information(channel: Channel, q: float, order: int) -> float:
-    """The double integral over y (an even rule) and v."""
+    """Return I(q) as a double integral over y (by an even rule) and v."""
     V, tau = 1 - q, channel.noise
     size = math.sqrt(V + tau**2)
     layers = [(0.0, math.sqrt(V / q)), (0.0, tau)]
     v, weight = graded_rule(layers, order)
-    kept = (np.abs(v) < 8.5) & ((v > 0) | (channel.name == "relu"))
-    v, weight = v[kept], weight[kept] * (1 if channel.name == "relu" else 2)
+    relevant = (np.abs(v) < 8.5) & ((v > 0) | (channel.name == "relu"))
+    v, weight = v[relevant], weight[relevant] * (1 if channel.name == "relu" else 2)
     step = min(tau, size / 2) / (6 if order <= 24 else 8)
     low = -9 * size if channel.name == "abs" else -10 * tau
     y = np.arange(low, 8.5 * math.sqrt(q) + 10 * size, step)
@@ -267,11 +270,11 @@ def _noisy_information(channel: Channel, q: float, order: int) -> float:
     return total
 
 
-# -- Q(r): what a noisy look at an entry says about it ---------------------------------------------------------------------
+# -- Q(r), the overlap from a noisy observation of an entry ----------------------------------------------------------------
 
 
 def recovered(prior: Prior, precision: float) -> float:
-    """Q(r): squared overlap when every entry is seen with noise of variance 1/r.
+    """Return Q(r), the squared overlap if every entry is observed with noise of variance 1/r.
 
     >>> recovered(Prior("gaussian"), 3.0)
     0.75
@@ -288,7 +291,7 @@ def recovered(prior: Prior, precision: float) -> float:
 
 
 def _sparse_recovered(e: float, r: float) -> float:
-    """E <x>^2 over the mixture of a seen zero and a seen Gaussian entry."""
+    """Return E <x>^2 over the mixture of an observed zero and an observed Gaussian entry."""
     from scipy.special import expit
 
     a = 1 + r / e
@@ -304,7 +307,7 @@ def _sparse_recovered(e: float, r: float) -> float:
 
 
 def precision_of(prior: Prior, q: float) -> float:
-    """The inverse of Q."""
+    """Return the precision r at which Q(r) = q."""
     if prior.name == "gaussian" or (prior.name == "sparse" and prior.density == 1):
         return q / (1 - q)
     from scipy.optimize import brentq
@@ -319,7 +322,11 @@ def precision_of(prior: Prior, q: float) -> float:
 
 
 def errors(channel: Channel, q: float) -> dict[str, float]:
-    """Least error at overlap q: the probability of a wrong label, or squared errors with and without the label noise."""
+    """Return the least error at overlap q.
+
+    For two classes it is the probability of a wrong label. For real-valued labels these are the squared errors with and without the label
+    noise.
+    """
     from scipy.special import ndtr
 
     if channel.name in ("sign", "flip"):

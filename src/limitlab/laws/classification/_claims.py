@@ -28,11 +28,12 @@ from limitlab.numerics.margin import hard_margin
 
 @claim("B3", "The best possible error", BayesOptimal, figure="best-possible")
 def best_possible(check: Check) -> None:
-    """No method beats the Bayes error of a generalised linear model; message passing reaches it outside a hard phase, ridge
-    regression at its best penalty for Gaussian labels, and logistic regression at its best penalty nearly, where maximum
-    margin does not.
+    """No method has a smaller error than the Bayes error of a generalised linear model. Outside a hard phase the error of message
+    passing equals it. For Gaussian labels ridge regression with its best penalty has this error. Logistic regression with its
+    best penalty nearly has it, and maximum margin does not.
 
-    Message passing against the law; gaps of ridge, logistic regression and maximum margin; thresholds of phase retrieval.
+    The check compares message passing with the law. It also tests the gaps of ridge, logistic regression and maximum margin, and the
+    thresholds of phase retrieval.
     """
     names = ["overlap_gamp", "precision_gamp"]
     check.agree(
@@ -73,10 +74,12 @@ _AREA = "Logistic regression and sample sizes"
 
 @claim("B1", _AREA, LogisticCalibration, figure="logistic-calibration")
 def calibration(check: Check) -> None:
-    """With p/n fixed, maximum likelihood inflates the coefficients of a logistic model and spreads them more than Fisher's
-    information says; its risks are too extreme (calibration slope below 1), and the right ridge penalty repairs this.
+    """With p/n fixed, maximum likelihood inflates the coefficients of a logistic model, and their variance is larger than Fisher's
+    information predicts. The estimated risks are too extreme (calibration slope below 1). With the right ridge penalty the
+    slope is 1.
 
-    Comparisons at the check points; signs of bias and slope over p/n; the penalty of least log-loss.
+    The check compares the law with simulations at the check points. It also tests how bias and slope change with p/n, and the penalty of
+    least log-loss.
     """
     from scipy.optimize import minimize_scalar
 
@@ -105,10 +108,11 @@ def calibration(check: Check) -> None:
 
 @claim("B2", _AREA, LogisticCalibration, figure="logistic-calibration")
 def fits_exist(check: Check) -> None:
-    """A logistic fit without penalty exists if and only if p/n is below a threshold that falls with the signal, and at
-    finite n the probability of no fit is a normal one with one parameter more for the intercept.
+    """A logistic fit without penalty exists if and only if p/n is below a threshold that falls with the signal. At finite n the
+    probability of no fit is approximately a normal probability, in which the intercept counts as one more parameter.
 
-    Shares of simulated data sets without a fit against the formula, with the count of parameters it needs and without.
+    The check compares shares of simulated data sets without a fit with the formula, and with the formula without the parameter of the
+    intercept.
     """
     draws = 150 if check.quick else 2000
     cases = [(8, 24, 0.0, 0.7), (12, 34, -1.0, 1.5), (20, 56, 0.0, 2.0), (20, 74, -1.5, 1.0), (16, 44, 0.5, 1.0)]
@@ -128,12 +132,12 @@ def fits_exist(check: Check) -> None:
     check.near("threshold without a signal", thresholds[0], 0.5, 1e-3)
     check.below("largest change of the threshold as the signal grows", largest(np.diff(thresholds)), 0)
     check.note(
-        "The formula is a normal approximation: of a few hundredths at n of a few dozen, which the full check allows for."
+        "The formula is a normal approximation. Its error is a few hundredths at n of a few dozen, which the full check allows for."
     )
 
 
 def share_without_fit(p: int, n: int, b0: float, gamma: float, draws: int) -> float:
-    """Share of simulated data sets whose logistic regression has no minimiser."""
+    """Return the share of simulated data sets whose logistic regression has no minimiser."""
     rng, missing = np.random.default_rng([p, n, draws]), 0
     for _ in range(draws):
         X = rng.standard_normal((n, p))
@@ -151,15 +155,15 @@ WIDTHS = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
 SAMPLE_RATIO = 2.0
 
 SEPARABILITY_WIDTH = 0.76843356
-"""N/d from which ReLU features separate n = 2d points with sign labels."""
+"""Least N/d at which ReLU features separate n = 2d points with sign labels."""
 
 
 @claim("T8", "Random features and margins", RandomFeaturesMargin, MaxMargin, ConvexLoss, figure="max-margin")
 def largest_margin(check: Check) -> None:
-    """Max-margin classification on random features: margin, error and share of support vectors have explicit limits, and the
+    """In max-margin classification on random features, margin, error and share of support vectors have explicit limits, and the
     data can be separated above an explicit width.
 
-    Margin and error over the width against hard-margin solutions; the threshold; the limit of small ridge.
+    The check compares margin and error over the width with hard-margin solutions. It also tests the threshold and the limit of small ridge.
     """
     size, seeds, widths = (50, 40, (1.5, 3.0)) if check.quick else (200, 40, WIDTHS)
     z, contrast = [], []
@@ -205,7 +209,7 @@ def largest_margin(check: Check) -> None:
 
 
 def separable_share(width: float, quick: bool) -> float:
-    """Share of draws that can be separated at this width (ReLU, n = 2d, sign labels)."""
+    """Return the share of draws that can be separated at this width (ReLU, n = 2d, sign labels)."""
     size, seeds = (60, 20) if quick else (150, 40)
     law = RandomFeaturesMargin(width_ratio=width, sample_ratio=SAMPLE_RATIO)
     drawn = (LabelledFeatures(law, law.draw(size, seed)) for seed in range(seeds))
@@ -222,7 +226,8 @@ _AREA_CLASSES = "Uniform convergence and real networks"
 def mistakes_are_bounded(check: Check) -> None:
     """Rosenblatt's perceptron makes at most (R/margin)^2 mistakes, in any order of presentation.
 
-    No violation in cyclic and random orders; mistakes per dimension flat in the dimension; margin and bound against their limits.
+    The check tests the bound in cyclic and random orders. Mistakes per dimension must not depend on the dimension. Margin and bound are
+    compared with their limits.
     """
     small, large, seeds = (50, 100, 30) if check.quick else (100, 200, 40)
     laws = [Perceptron(ratio=ratio) for ratio in (0.8, 2.0, 5.0)]
@@ -253,5 +258,5 @@ def mistakes_are_bounded(check: Check) -> None:
         check.show(f"mistakes per dimension {name}", counts[1])
         check.show(f"limit of the bound per dimension {name}", float(limit.mistake_bound))
     check.note(
-        "The number of mistakes below the bound is measured, not predicted; the bound itself is approached as sqrt(log(n)/p)."
+        "The number of mistakes is measured, not predicted. The bound tends to its limit with a relative gap of order sqrt(log(n)/p)."
     )

@@ -28,7 +28,7 @@ from limitlab.plotting.style import best_line, finish, legend_of_styles, new_fig
 
 
 def best_possible(quick: bool = True) -> Figure:
-    """Errors of sign labels beside the best possible, and all fixed points of phase retrieval and of +-1 coefficients."""
+    """Errors of sign labels with the best possible error, and all fixed points of phase retrieval and of +-1 coefficients."""
     figure, (left, right) = new_figure(columns=2)
     samples, few, size = np.geomspace(0.3, 10, 40), (0.5, 1.0, 2.0, 4.0), 200
     law, name = BayesOptimal(channel="sign"), "classification_error"
@@ -52,7 +52,7 @@ def best_possible(quick: bool = True) -> Figure:
 
 
 def _samples_per_feature(samples: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
-    """The parameters of a law for a number of samples per feature."""
+    """Return the parameters of a law for a number of samples per feature."""
     return {"ratio": 1 / samples}
 
 
@@ -60,7 +60,7 @@ def _samples_per_feature(samples: NDArray[np.float64]) -> dict[str, NDArray[np.f
 
 
 def logistic_calibration(quick: bool = True) -> Figure:
-    """Bias factor and calibration slope against p/n, and the chance that no fit exists."""
+    """Bias factor and calibration slope against p/n, and the probability that no fit exists."""
     figure, (left, right) = new_figure(columns=2)
     law = LogisticCalibration(intercept=-1.0, signal=1.5)
     threshold = law.existence_threshold()
@@ -122,7 +122,7 @@ def max_margin(quick: bool = True) -> Figure:
 
 
 def separability(quick: bool = True) -> Figure:
-    """Share of draws that can be separated, against width: a step that sharpens with size; and the threshold against n/d."""
+    """Share of draws that can be separated against width, a step that sharpens with size, and the threshold against n/d."""
     sizes, draws = ((20, 40, 80), (300, 150, 60)) if quick else ((50, 100, 200), (200, 200, 200))
     base = RandomFeaturesMargin(sample_ratio=SAMPLE_RATIO)
     threshold = base.separability_width()
@@ -160,11 +160,13 @@ def convex_losses(quick: bool = True) -> Figure:
     size, seeds = (100, 20) if quick else (200, 40)
     figure, (axes,) = new_figure(width=7.4)
     few, grid = np.geomspace(1e-4, 1.0, 5), np.concatenate([[1e-6, 1e-5], np.geomspace(1e-4, 10, 43)])
-    case = dict(link="probit", link_strength=2.0, activation="tanh")  # centred: no intercept blurs the small sizes
+    case = dict(
+        link="probit", link_strength=2.0, activation="tanh"
+    )  # centred, so that no intercept increases the finite-size effects
     for index, loss in enumerate(("square", "logistic", "hinge", "squared_hinge")):
         law = ConvexLoss(loss=loss, **case)
         along(axes, law, "ridge", "classification_error", grid, index=index, label=loss.replace("_", " "))
-        draws = range(1000 * index, 1000 * index + seeds)  # other draws for every loss, so that losses are independent
+        draws = range(1000 * index, 1000 * index + seeds)  # every loss has its own draws, so that the losses are independent
         with single_threaded():
             runs = draws_along(law, "ridge", few, size, draws)["classification_error"]
         simulation_points(axes, few * 1.06 ** (index - 1.5), *mean_and_error(runs), index)
@@ -180,7 +182,7 @@ def convex_losses(quick: bool = True) -> Figure:
 
 
 def perceptron(quick: bool = True) -> Figure:
-    """Mistakes of the perceptron and their bound against the number of features per sample; the margin behind it."""
+    """Mistakes of the perceptron and their bound against the number of features per sample, and the margin in the bound."""
     figure, (left, right) = new_figure(columns=2)
     ratio, few = np.geomspace(0.6, 8, 80), (0.7, 1.0, 1.5, 2.5, 5.0)
     size, seeds = (100, 6) if quick else (200, 40)

@@ -1,15 +1,16 @@
-"""The least error that any method can reach for a generalised linear model, and what message passing reaches.
+"""The least error of any method for a generalised linear model, and the error of message passing.
 
 Setting.  x ~ N(0, I_p), coefficients beta = x0/sqrt(p) with independent entries of x0 from a prior of variance 1; n labels that depend on
-          z = <beta, x> through a channel. The learner knows prior and channel.
+          z = <beta, x> through a channel. The learner uses the true prior and channel.
 Limit.    n, p -> infinity with p/n fixed (`ratio`); alpha = n/p.
 Result.   The squared overlap q of the posterior mean with the truth solves, with V = 1 - q, omega = sqrt(q) v, v standard Gaussian,
 
               q_hat = alpha I(q),   I = E (d log Z(y | omega, V)/d omega)^2,   q = Q(q_hat)                               (1)
 
-          (docs/theory/bayes_optimal.md has I and Q for every channel and prior). Of several solutions the Bayes one has the largest free
-          entropy, F'(q) = (alpha I(q) - Q^-1(q))/2; message passing without a hint ends at the smallest stable one.
-Status.   Bayes error: theorem (Barbier et al. 2019); message passing: theorem (Javanmard and Montanari 2013).
+          (docs/theory/bayes_optimal.md has I and Q for every channel and prior). If there are several solutions, the Bayes solution has the
+          largest free entropy, F'(q) = (alpha I(q) - Q^-1(q))/2. Message passing from an uninformative start converges to the smallest
+          stable solution.
+Status.   The Bayes error is a theorem (Barbier et al. 2019), and so is message passing (Javanmard and Montanari 2013).
 """
 
 from __future__ import annotations
@@ -44,21 +45,21 @@ __all__ = ["BayesOptimal"]
 Array = NDArray[np.float64]
 
 
-SMALLEST, CLOSEST = 1e-6, 1e-7  # overlaps and gaps to 1 between which fixed points are looked for
+SMALLEST, CLOSEST = 1e-6, 1e-7  # smallest overlap and smallest gap to 1 in the search for fixed points
 SCAN = 1 / (1 + np.exp(-np.linspace(math.log(SMALLEST), -math.log(CLOSEST), 120)))
-BEYOND = 60  # steps towards a solution outside it
-LAST = 1e-12  # gap to 0 and 1 at which areas end
+BEYOND = 60  # number of iterations towards a solution outside the search interval
+LAST = 1e-12  # gap to 0 and 1 at which integrals end
 TEST_INPUTS = 4096
 
 
 class FixedPoint(NamedTuple):
-    """A solution of (1): its overlap, and whether message passing that is near it stays."""
+    """A solution of (1), with its overlap and whether it is stable under message passing."""
 
     overlap: float
     stable: bool
 
 
-def _told(name: str, of: str) -> Any:
+def _of_message_passing(name: str, of: str) -> Any:
     return observable(f"{of}, message passing", name + r"^{\mathrm{MP}}")
 
 
@@ -78,25 +79,25 @@ class BayesOptimal(Law):
     assumptions = (
         "standard Gaussian inputs, independent coefficients of a known prior, a known channel",
         "a coefficient vector of norm 1 (divide the noise, or multiply the link's strength, by another norm)",
-        "that no fast method beats message passing is a conjecture, false for |z| without noise",
+        "no fast method has a smaller error than message passing (a conjecture, false for |z| without noise)",
     )
     references = ("barbier2019optimal", "rangan2011generalized", "javanmard2013state")
     page = "bayes_optimal"
     observables = {
-        "overlap_gamp": _told("q", "squared overlap with the truth"),
-        "precision_gamp": _told(r"\hat q", "precision with which a coefficient is seen"),
-        "estimation_error_gamp": _told("1-q", "mean squared error of the coefficients"),
-        "classification_error_gamp": _told(r"P_{\mathrm{err}}", "probability of a wrong label"),
-        "test_error_gamp": _told(r"E_{\mathrm{test}}", "mean squared error on a new noisy label"),
-        "excess_risk_gamp": _told("R", "mean squared error on a new noiseless label"),
-        # of the best method: no algorithm is known that reaches it everywhere, so no experiment measures it
+        "overlap_gamp": _of_message_passing("q", "squared overlap with the truth"),
+        "precision_gamp": _of_message_passing(r"\hat q", "precision of the effective observation of a coefficient"),
+        "estimation_error_gamp": _of_message_passing("1-q", "mean squared error of the coefficients"),
+        "classification_error_gamp": _of_message_passing(r"P_{\mathrm{err}}", "probability of a wrong label"),
+        "test_error_gamp": _of_message_passing(r"E_{\mathrm{test}}", "mean squared error on a new noisy label"),
+        "excess_risk_gamp": _of_message_passing("R", "mean squared error on a new noiseless label"),
+        # no known algorithm reaches the error of the best method everywhere, so no experiment measures it
         "overlap": observable("overlap", "q", compared=False),
-        "precision": observable("precision with which a coefficient is seen", r"\hat q", compared=False),
+        "precision": observable("precision of the effective observation of a coefficient", r"\hat q", compared=False),
         "estimation_error": observable("mean squared error of the coefficients", "1-q", compared=False),
         **shared("classification_error", "test_error", "excess_risk", compared=False),
     }
     simulation = Experiment("number of coefficients p", sizes=(150, 300, 600), draws=40)
-    # Two classes with a blurred link, and numbers with a sparse prior
+    # Two classes with a noisy link, and real-valued labels with a sparse prior
     points = (
         dict(ratio=0.6, channel="probit", link_strength=2.0),
         dict(ratio=0.8, channel="flip", link_strength=0.1, prior="rademacher"),
@@ -130,17 +131,20 @@ class BayesOptimal(Law):
 
     @property
     def sharp(self) -> bool:
-        """Whether the information I(q) grows without bound as q tends to 1: labels that jump at a score, or numbers without noise."""
+        """Whether the information I(q) grows without bound as q tends to 1.
+
+        This holds for labels that jump at a score and for real-valued labels without noise.
+        """
         flipped = self.channel == "flip" and self.link_strength < 0.5
         return self.channel == "sign" or flipped or (self.channel in ("abs", "relu") and self.noise == 0)
 
     def step(self, q: float, order: int = 24) -> float:
-        """One step of (1)."""
+        """Return the overlap after one iteration of (1)."""
         channel, prior = self._parts()
         return recovered(prior, information(channel, q, order) / self.ratio)
 
     def fixed_points(self) -> list[FixedPoint]:
-        """All solutions of (1) with their stability, increasing; 0 and 1 where they are solutions."""
+        """Return all solutions of (1) with their stability, in increasing order, including 0 and 1 if they are solutions."""
         from scipy.optimize import brentq
 
         def move(q: float) -> float:
@@ -148,27 +152,27 @@ class BayesOptimal(Law):
 
         moves = np.array([move(q) for q in SCAN])
         blind = self.channel == "abs" or (self.channel == "flip" and self.link_strength == 0.5)
-        found = [FixedPoint(0.0, bool(moves[0] < 0))] if blind else []
+        solutions = [FixedPoint(0.0, bool(moves[0] < 0))] if blind else []
         if moves[0] < 0 and not blind:  # a solution below the scan, where the map is nearly constant
-            found.append(FixedPoint(self._settled(float(SCAN[0])), True))
+            solutions.append(FixedPoint(self._settled(float(SCAN[0])), True))
         for i in np.flatnonzero(np.sign(moves[:-1]) != np.sign(moves[1:])):
             root = float(brentq(move, SCAN[i], SCAN[i + 1], xtol=1e-15, rtol=1e-14))
-            found.append(FixedPoint(root, bool(moves[i] > 0)))
+            solutions.append(FixedPoint(root, bool(moves[i] > 0)))
         if self.sharp and (self.channel in ("abs", "relu") or self.prior == "rademacher"):  # perfect recovery is possible
             if moves[-1] > 0 or self.prior == "rademacher":
-                found.append(FixedPoint(1.0, bool(moves[-1] > 0)))
+                solutions.append(FixedPoint(1.0, bool(moves[-1] > 0)))
         elif moves[-1] > 0:
-            found.append(FixedPoint(self._settled(float(SCAN[-1])), True))
-        return found
+            solutions.append(FixedPoint(self._settled(float(SCAN[-1])), True))
+        return solutions
 
     def _settled(self, q: float) -> float:
-        """Where the steps (1) lead from a point beyond the scan."""
+        """Return the overlap after many iterations of (1) from a point at the end of the search interval."""
         for _ in range(BEYOND):
             q = self.step(q)
         return q
 
     def free_entropy_gain(self, low: float, high: float) -> float:
-        """F(high) - F(low) as the area under (alpha I - r)/2, up to 1 - 1e-12 where high is 1."""
+        """Return F(high) - F(low), the integral of (alpha I - r)/2, which ends at 1 - 1e-12 if high is 1."""
         channel, prior = self._parts()
         ends = [-math.log(1 - min(q, 1 - LAST)) for q in (low, high)]  # in -log(1 - q)
         x, w = np.polynomial.legendre.leggauss(16)
@@ -179,12 +183,12 @@ class BayesOptimal(Law):
                 gap = math.exp(-point)
                 q = min(max(1 - gap, LAST), 1 - LAST)
                 total += weight * gap * (information(channel, q) / self.ratio - precision_of(prior, q)) / 2
-        if high > 1 - LAST:  # what is left of alpha I, which grows like 1/sqrt(1 - q) for sign labels
+        if high > 1 - LAST:  # remaining integral of alpha I, which grows like 1/sqrt(1 - q) for sign labels
             total += LAST * information(channel, 1 - LAST) / self.ratio
         return float(total)
 
     def free_entropy(self, q: float) -> float:
-        """F(q) - F(0); for +-1 coefficients and sign labels it is (alpha - 1) log 2 at q = 1.
+        """Return F(q) - F(0); for +-1 coefficients and sign labels it is (alpha - 1) log 2 at q = 1.
 
         >>> law = BayesOptimal(ratio=0.8, channel="sign", prior="rademacher")
         >>> round(law.free_entropy(1.0) / (0.25 * math.log(2)), 5)
@@ -195,28 +199,30 @@ class BayesOptimal(Law):
         return self.free_entropy_gain(0.0, q)
 
     def thresholds(self) -> dict[str, float]:
-        """Samples per coefficient n/p at which the solutions change; only those that exist are named.
+        """Return the numbers of samples per coefficient n/p at which the solutions change.
+
+        The result contains only the thresholds that exist.
 
         weak_recovery_samples
-            From here on message passing learns something (0 unless the labels are blind to the sign).
+            Least n/p at which message passing has a positive overlap. It is 0 unless the labels do not depend on the sign of the score.
         information_samples
-            From here on the Bayes estimate takes the upper solution (perfect recovery without noise).
+            Least n/p at which the Bayes estimate is the upper solution, which is perfect recovery without noise.
         algorithmic_samples
-            From here on message passing does.
+            Least n/p at which message passing converges to the upper solution.
 
         Examples
         --------
-        >>> found = BayesOptimal(channel="abs").thresholds()
-        >>> [round(value, 6) for value in found.values()]
+        >>> thresholds = BayesOptimal(channel="abs").thresholds()
+        >>> [round(value, 6) for value in thresholds.values()]
         [0.5, 1.0, 1.128471]
         """
         from scipy.optimize import brentq, minimize_scalar
 
-        def samples(q: float) -> float:  # alpha(q) = r(q)/I(q): every fixed point of every n/p at once
+        def samples(q: float) -> float:  # the curve alpha(q) = r(q)/I(q) contains the fixed points of all n/p
             channel, prior = self._parts()
             return precision_of(prior, q) / information(channel, q)
 
-        found = {"weak_recovery_samples": 2 * samples(1e-5) - samples(2e-5) if self.channel == "abs" else 0.0}
+        limits = {"weak_recovery_samples": 2 * samples(1e-5) - samples(2e-5) if self.channel == "abs" else 0.0}
         perfect = math.nan
         if (
             self.sharp and self.channel in ("abs", "relu") and self.prior == "gaussian"
@@ -226,7 +232,7 @@ class BayesOptimal(Law):
         rising = np.diff(curve) > 0
         tops = np.flatnonzero(rising[:-1] & ~rising[1:]) + 1
         if not tops.size:
-            return found | (
+            return limits | (
                 {} if math.isnan(perfect) else dict.fromkeys(("information_samples", "algorithmic_samples"), perfect)
             )
         top = int(tops[0])
@@ -235,7 +241,7 @@ class BayesOptimal(Law):
         )
         highest = -float(peak.fun)
         if not math.isnan(perfect):
-            return found | {"information_samples": perfect, "algorithmic_samples": highest}
+            return limits | {"information_samples": perfect, "algorithmic_samples": highest}
 
         def advantage(alpha: float) -> float:
             law = self.replace(ratio=1 / alpha)
@@ -247,26 +253,26 @@ class BayesOptimal(Law):
         lowest = max(float(curve[top:].min()), 0.5 * highest)
         inside = highest - lowest
         equal = brentq(advantage, lowest + 0.02 * inside, highest - 0.02 * inside, xtol=1e-10)
-        return found | {"information_samples": float(equal), "algorithmic_samples": highest}
+        return limits | {"information_samples": float(equal), "algorithmic_samples": highest}
 
     def overlaps(self) -> tuple[float, float]:
-        """Overlap of the Bayes estimate and of message passing."""
+        """Return the overlaps of the Bayes estimate and of message passing."""
         return _overlaps(self)
 
     def observed(self) -> tuple[str, ...]:
-        """Errors of labels of two classes, or of numbers."""
+        """Return the observables, which differ between labels of two classes and real-valued labels."""
         last = ("classification_error_gamp",) if self.channel in CLASSES else ("test_error_gamp", "excess_risk_gamp")
         return ("overlap_gamp", "precision_gamp", "estimation_error_gamp", *last)
 
     def predicted(self) -> Values:
-        """Bayes and message passing."""
+        """Return the observables of the Bayes estimate and of message passing."""
         channel, prior = self._parts()
         values: dict[str, Any] = {}
         bayes, gamp = self.overlaps()
         for suffix, q in (("", bayes), ("_gamp", gamp)):
             precision = math.inf if q == 1 else precision_of(prior, q)
-            known = dict(overlap=q, precision=precision, estimation_error=1 - q, **errors(channel, q))
-            values |= {name + suffix: value for name, value in known.items()}
+            values_at_overlap = dict(overlap=q, precision=precision, estimation_error=1 - q, **errors(channel, q))
+            values |= {name + suffix: value for name, value in values_at_overlap.items()}
         q = values["overlap_gamp"]
         moved = abs(self.step(q, 32) - q) if 0 < q < 1 else 0.0
         slope = abs(self.step(q + 1e-5 * (1 - q)) - self.step(q)) / (1e-5 * (1 - q)) if 0 < q < 1 else 0.0
@@ -276,44 +282,48 @@ class BayesOptimal(Law):
         return {**values, "accuracy": accuracy, "notes": {"phase": phase}}
 
     def draw_cost(self, size: int) -> Cost:
-        """One matrix of inputs, which message passing only multiplies with."""
+        """Return the cost of one matrix of inputs and of its products with vectors."""
         return self.matrix_cost(size, matrices=1.5)
 
     # -- the experiment ---------------------------------------------------------------------------------------------------
 
     def measured(self, draw: Draw) -> Values:
-        """Message passing on one data set; new inputs are seen through their true and estimated scores."""
+        """Run message passing on one data set and test it on the true and estimated scores of new inputs."""
         channel, prior = self._parts()
         p, n, rng = draw.size, draw.count("ratio"), draw.rng
         truth = prior.draw(rng, p)
         A = rng.standard_normal((n, p)) / math.sqrt(p)
         y = channel.draw(rng, A @ truth)
-        found = message_passing(A, y, channel, prior, rng)
-        size, length, inner = float(truth @ truth) / p, float(found.mean @ found.mean) / p, float(found.mean @ truth) / p
+        estimate = message_passing(A, y, channel, prior, rng)
+        size, length, inner = (
+            float(truth @ truth) / p,
+            float(estimate.mean @ estimate.mean) / p,
+            float(estimate.mean @ truth) / p,
+        )
         inner = abs(inner) if self.channel == "abs" else inner
         G, W = gaussian_lattice(rng, TEST_INPUTS)
         z = math.sqrt(size) * G
         guess = inner / math.sqrt(size) * G + math.sqrt(max(length - inner**2 / size, 0.0)) * W
         values: dict[str, float] = dict(
-            overlap_gamp=inner, precision_gamp=1 / found.seen_noise, estimation_error_gamp=size - 2 * inner + length
+            overlap_gamp=inner, precision_gamp=1 / estimate.seen_noise, estimation_error_gamp=size - 2 * inner + length
         )
         if self.channel in CLASSES:
             case = channel.probability(z)
             values["classification_error_gamp"] = float(np.mean(np.where(guess > 0, 1 - case, case)))
         else:
-            excess = float(np.mean((channel.clean(z) - channel.expected(guess, found.variance)) ** 2))
+            excess = float(np.mean((channel.clean(z) - channel.expected(guess, estimate.variance)) ** 2))
             values |= dict(excess_risk_gamp=excess, test_error_gamp=excess + channel.noise**2)
         return values
 
 
 @lru_cache(maxsize=256)
 def _overlaps(law: BayesOptimal) -> tuple[float, float]:
-    """The stable solution of largest free entropy, and the smallest stable one."""
+    """Return the stable solution of largest free entropy, and the smallest stable solution."""
     points = law.fixed_points()
     stable = [point.overlap for point in points if point.stable]
-    known = [*stable, 1.0] if law.sharp and law.prior == "rademacher" and stable[-1] < 1 else stable
+    candidates = [*stable, 1.0] if law.sharp and law.prior == "rademacher" and stable[-1] < 1 else stable
     best = stable[0]
-    for other in known[1:]:
+    for other in candidates[1:]:
         if law.free_entropy_gain(best, other) > 0:
             best = other
     return best, stable[0]
@@ -323,11 +333,14 @@ def _overlaps(law: BayesOptimal) -> tuple[float, float]:
 
 STEPS = 200
 SETTLED = 1e-6
-STUCK = 0.01  # random start of a channel that does not see the sign
+STUCK = 0.01  # size of the random start for a channel that does not depend on the sign
 
 
 class Estimate(NamedTuple):
-    """The last estimate: posterior means, their mean variance V, and the noise S with which entries are seen."""
+    """The final estimate of message passing.
+
+    It consists of the posterior means, their mean variance V, and the noise S of the effective observations of the entries.
+    """
 
     mean: Array
     variance: float
@@ -344,8 +357,8 @@ def message_passing(
     >>> rng = np.random.default_rng(0)
     >>> A, x0 = rng.standard_normal((800, 200)) / 200**0.5, rng.standard_normal(200)
     >>> channel, prior = Channel("gaussian", noise=0.1), Prior("gaussian")
-    >>> found = message_passing(A, channel.draw(rng, A @ x0), channel, prior, rng)
-    >>> bool(np.mean((found.mean - x0) ** 2) < 0.01)
+    >>> estimate = message_passing(A, channel.draw(rng, A @ x0), channel, prior, rng)
+    >>> bool(np.mean((estimate.mean - x0) ** 2) < 0.01)
     True
     """
     n, p = A.shape

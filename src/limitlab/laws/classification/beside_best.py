@@ -1,11 +1,11 @@
-"""A law's error beside the least error that any method can reach with the same data.
+"""The gap between a law's error and the least error of any method on the same data.
 
-Setting.  Laws whose data are those of a channel of `BayesOptimal`: standard Gaussian inputs (after whitening), labels that depend on one
-          direction, whose coefficients are spread evenly over all directions. The best method knows how the labels were made.
-Result.   gap = error of the law - r^2 times the Bayes error at the same n/p, where r is the standard deviation of the score (1 for
-          classes, whose links carry it in their strength; docs/theory/bayes_optimal.md, equation 4). It is never negative: methods that
-          treat all directions alike err as much for one direction of the coefficients as in the mean over Gaussian ones, and in that
-          mean no method is better than Bayes'.
+Setting.  The data of the law are those of a channel of `BayesOptimal`. Inputs are standard Gaussian (after whitening), and labels depend on
+          one direction, whose coefficients have the same variance in all directions. The best method uses the true distribution of labels.
+Result.   gap = error of the law - r^2 times the Bayes error at the same n/p, where r is the standard deviation of the score
+          (docs/theory/bayes_optimal.md, equation 4). For classes r is 1, because the strength of the link contains it. The gap is never
+          negative. A method that treats all directions alike has the same error for one direction of the coefficients as in the mean over
+          Gaussian coefficients, and in that mean no method has a smaller error than the Bayes estimate.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from limitlab.laws.classification.bayes_optimal import BayesOptimal
     from limitlab.models.links import Labels
 
-EVEN = 1e-12  # relative spread of the signal's variance over directions that still counts as even
+EVEN = 1e-12  # largest relative spread over directions at which the signal's variance counts as isotropic
 
 
 class Best(NamedTuple):
@@ -36,9 +36,9 @@ class Best(NamedTuple):
     Attributes
     ----------
     law
-        Its law.
+        The law of the best method.
     observable
-        The error that both have.
+        Name of the error that both laws have.
     scale
         Factor of the best method's squared errors, r^2; 1 for classes.
     """
@@ -48,25 +48,25 @@ class Best(NamedTuple):
     scale: float = 1.0
 
     def error(self) -> tuple[float, float]:
-        """The least error that any method can have, and how well it is known."""
-        found = self.law.theory()[self.observable]
-        return self.scale * float(found), self.scale * float(found.attrs["numerical_error"])
+        """Return the least error that any method can have, and its numerical error."""
+        bayes_error = self.law.theory()[self.observable]
+        return self.scale * float(bayes_error), self.scale * float(bayes_error.attrs["numerical_error"])
 
 
-class BesideBest(Law):
-    """A law that can say how far it is from the best possible."""
+class HasBayesError(Law):
+    """Base class of laws that can compute the gap between their error and the best possible error."""
 
     def best_possible(self) -> Best:
-        """The best method on the same data; refuses where none is known."""
+        """Return the best method on the same data, or raise `Refused` if none is known."""
         raise Refused(f"{type(self).__name__} has no best possible error: its data are not those of a known channel")
 
     def gap_to_best(self, **grid: ArrayLike) -> xr.Dataset:
-        """The law's error, the least error that any method can reach with the same data, and their difference.
+        """Return the law's error, the least error of any method on the same data, and their difference.
 
         Parameters
         ----------
         grid
-            Values of parameters, by name: the result has a dimension for each, beside the law's own coordinates.
+            Values of parameters, by name. The result has a dimension for each of them in addition to the law's coordinates.
 
         Returns
         -------
@@ -77,22 +77,22 @@ class BesideBest(Law):
         Raises
         ------
         ValueError
-            Where the data are not those of a channel whose best possible error is known.
+            If the data are not those of a channel whose best possible error is known.
 
         Examples
         --------
         >>> from limitlab.laws import MaxMargin, Ridge
         >>> Ridge(ratio=2.0, noise=0.5).gap_to_best(ridge=[0.1, 0.5]).gap_to_best.values.round(9).tolist()
         [0.046140461, 0.0]
-        >>> found = MaxMargin(ratio=0.125).gap_to_best()
-        >>> round(float(found.classification_error), 6), round(float(found.best_error), 6)
+        >>> gap = MaxMargin(ratio=0.125).gap_to_best()
+        >>> round(float(gap.classification_error), 6), round(float(gap.best_error), 6)
         (0.060904, 0.054065)
         """
         import xarray as xr
 
         from limitlab._core.results import describe_coordinates, package_version
 
-        values = {name: np.atleast_1d(np.asarray(given)) for name, given in grid.items()}
+        values = {name: np.atleast_1d(np.asarray(points)) for name, points in grid.items()}
         laws = [
             self.replace(**dict(zip(values, point, strict=True)))
             for point in itertools.product(*map(np.ndarray.tolist, values.values()))
@@ -100,12 +100,12 @@ class BesideBest(Law):
         bests = [law.best_possible() for law in laws]
         name = bests[0].observable
         limits = [law.theory()[name] for law in laws]
-        least, known = np.array([best.error() for best in bests]).T
+        least, numerical_errors = np.array([best.error() for best in bests]).T
         shape = tuple(map(len, values.values()))
         dims = (*values, *limits[0].dims)
         errors = np.stack([limit.values for limit in limits]).reshape(shape + limits[0].shape)
         bounds = least.reshape(shape + (1,) * limits[0].ndim) + np.zeros_like(errors)
-        exact = max(limit.attrs.get("numerical_error", 0.0) for limit in limits) + float(known.max())
+        exact = max(limit.attrs.get("numerical_error", 0.0) for limit in limits) + float(numerical_errors.max())
         result = xr.Dataset(
             {
                 name: (dims, errors, limits[0].attrs),
@@ -131,11 +131,14 @@ class BesideBest(Law):
 
 
 def best_linear(who: Law, ratio: float, variances: ArrayLike, weights: ArrayLike, noise: float, observable: str) -> Best:
-    """The best method for labels <beta, x> + noise; `variances` of the score by group, `weights` the groups' shares of the directions."""
+    """Return the best method for labels <beta, x> + noise.
+
+    `variances` are the variances of the score in the groups, and `weights` are the groups' shares of the directions.
+    """
     from limitlab.laws.classification.bayes_optimal import BayesOptimal
 
     parts, shares = np.asarray(variances, dtype=float), np.asarray(weights, dtype=float)
-    require_even(who, parts, shares)
+    require_isotropic_signal(who, parts, shares)
     energy = float(parts.sum())
     for name, value, fine, remedy in (
         ("ratio", ratio, math.isfinite(ratio), "a finite ratio of features to samples"),
@@ -150,7 +153,7 @@ def best_linear(who: Law, ratio: float, variances: ArrayLike, weights: ArrayLike
 
 
 def best_classifier(who: Law, ratio: float, labels: Labels) -> Best:
-    """The best method for labels of two classes."""
+    """Return the best method for labels of two classes."""
     from limitlab.laws.classification.bayes_optimal import BayesOptimal
 
     if labels.link.function is not None:
@@ -166,12 +169,12 @@ def best_classifier(who: Law, ratio: float, labels: Labels) -> Best:
     return Best(BayesOptimal(ratio=ratio, channel=name, link_strength=strength), "classification_error")
 
 
-def require_even(who: Law, variances: Sequence[float] | Any, weights: Any) -> None:
-    """Refuse a score whose variance is not spread evenly over the directions: its best method is another one."""
+def require_isotropic_signal(who: Law, variances: Sequence[float] | Any, weights: Any) -> None:
+    """Raise `Refused` if the variance of the score depends on the direction, because the best method is then not `BayesOptimal`."""
     density = variances / weights
     if np.ptp(density) > EVEN * density.max(initial=0.0):
         raise Refused(
             f"{type(who).__name__} with these groups has no known best possible error: the score's variance per direction is "
             f"{', '.join(f'{value:.4g}' for value in density)} in its groups and must be the same in all (eigenvalue times signal_energy "
-            "over weight); a method that knows the groups can use them"
+            "over weight); a method that uses the groups can have a smaller error"
         )

@@ -3,7 +3,7 @@
 Setting.  Features, labels and limit as in `random_features_margin`. The classifier minimises
           (1/n) sum_i loss(y_i <a, u_i>) + (ridge/2) |a|^2, with loss(m) = (1-m)^2/2 (square), (1-m)_+^2/2 (squared hinge), (1-m)_+
           (hinge), log(1 + e^-m) (logistic). `train_loss` is the mean loss without the penalty.
-Result.   A sample's margin before its own influence is w = c1 T + c2 Z; with the proximal map p(w) of scale V and its force
+Result.   A sample's margin in the fit without this sample is w = c1 T + c2 Z. With the proximal map p(w) of scale V and its force
           F = (p - w)/V, put v = -E F', q = E F^2, m = E[dF/dT]-type average (docs/theory/margins.md, section 5). Then
 
               gam = ridge/v,  V = (N/n) E1/v,  c1 = (m/v) W1,  c1^2 + c2^2 = (m/v)^2 W2 + (q/v^2)(N/n) E2,               (8)
@@ -34,16 +34,16 @@ __all__ = ["ConvexLoss"]
 Array = NDArray[np.float64]
 
 DAMPING = 0.7
-ROUNDS = (10, 60, 400, 3000)  # damped steps before each attempt of the root finder
+ROUNDS = (10, 60, 400, 3000)  # numbers of damped iterations before each call of the root finder
 RESIDUAL = 1e-11
-FINER = 32  # nodes per panel for the estimate of the quadrature's error
+FINER = 32  # nodes per panel in the estimate of the quadrature error
 LARGEST_LOG = 60.0
-SMALLEST = 1e-30  # stiffness, where no sample is near a kink of the loss
+SMALLEST = 1e-30  # least stiffness, used if no sample is near a kink of the loss
 WORST_ACCURACY = 1e-6
 
 
 class ForceMoments(NamedTuple):
-    """Averages of the force with which the loss pulls at a sample."""
+    """Averages of the force F of the loss on a sample."""
 
     stiffness: float  # v
     square: float  # q
@@ -61,28 +61,28 @@ class LossPoint(NamedTuple):
 
 
 def force_moments(
-    chosen: Loss, labels: Labels, rho: float, c1: float, c2: float, scale: float, order: int = 24
+    loss_function: Loss, labels: Labels, rho: float, c1: float, c2: float, scale: float, order: int = 24
 ) -> ForceMoments:
-    """v, q, m and E loss(p) by one integral over x = w/S, S^2 = c1^2 + c2^2 (docs/theory/margins.md, eq. 11)."""
+    """Return v, q, m and E loss(p) by one integral over x = w/S, S^2 = c1^2 + c2^2 (docs/theory/margins.md, eq. 11)."""
     size = float(np.hypot(c1, c2))
     alignment = rho * c1 / size
-    kinks = [(kink / size, 0.0) for kink in chosen.kinks(scale)]
+    kinks = [(kink / size, 0.0) for kink in loss_function.kinks(scale)]
     width = float(np.sqrt((1 - alignment) * (1 + alignment))) / max(alignment, 1e-3)
     blurred = [(sign * place / max(alignment, 1e-3), width + wide) for place, wide in labels.layers for sign in (-1, 1)]
     x, weight = graded_rule([*kinks, *blurred, (0.0, 1 / size), (-scale / size, 1 / size)], order)
     density, slope = labels.seen(alignment, x, order)
-    found = chosen.proximal(size * x, scale)
+    proximal_point = loss_function.proximal(size * x, scale)
     mass = weight * density
     return ForceMoments(
-        stiffness=float(mass @ found.stiffness),
-        square=float(mass @ found.force**2),
-        slope=rho * float((weight * slope) @ found.force),
-        train_loss=float(mass @ chosen.value(found.point)),
+        stiffness=float(mass @ proximal_point.stiffness),
+        square=float(mass @ proximal_point.force**2),
+        slope=rho * float((weight * slope) @ proximal_point.force),
+        train_loss=float(mass @ loss_function.value(proximal_point.point)),
     )
 
 
-def solve_loss(chosen: Loss, labels: Labels, population: Population, ridge: float) -> LossPoint:
-    """The limit of a classifier trained with a convex loss and a ridge penalty.
+def solve_loss(loss_function: Loss, labels: Labels, population: Population, ridge: float) -> LossPoint:
+    """Return the limit of a classifier trained with a convex loss and a ridge penalty.
 
     Examples
     --------
@@ -95,80 +95,82 @@ def solve_loss(chosen: Loss, labels: Labels, population: Population, ridge: floa
     """
     from scipy.optimize import root
 
-    equations = _Equations(chosen, labels, population, ridge)
+    equations = _Equations(loss_function, labels, population, ridge)
     worst = np.inf
     for start in equations.starts():
-        found = root(equations.residual, start, method="hybr", options=dict(xtol=1e-14))
-        worst = float(np.abs(equations.residual(found.x)).max())
+        solution = root(equations.residual, start, method="hybr", options=dict(xtol=1e-14))
+        worst = float(np.abs(equations.residual(solution.x)).max())
         if worst < RESIDUAL:
-            point = equations.point(found.x)
+            point = equations.point(solution.x)
             if point.accuracy > WORST_ACCURACY:
                 break
             return point
-    raise ConvergenceError(f"the equations of the {chosen.name} loss did not converge at ridge {ridge:.3g}", None, worst)
+    raise ConvergenceError(
+        f"the equations of the {loss_function.name} loss did not converge at ridge {ridge:.3g}", None, worst
+    )
 
 
 class _Equations:
-    """Equations (8) in the unknowns (log c1/c2, log c2, log V); without the first where labels are unrelated to features."""
+    """Equations (8) in the unknowns (log c1/c2, log c2, log V), without the first if labels are independent of features."""
 
-    def __init__(self, chosen: Loss, labels: Labels, population: Population, ridge: float):
-        self.chosen, self.labels, self.population, self.ridge = chosen, labels, population, ridge
+    def __init__(self, loss_function: Loss, labels: Labels, population: Population, ridge: float):
+        self.loss_function, self.labels, self.population, self.ridge = loss_function, labels, population, ridge
         self.rho = population.correlation
         self.informative = self.rho > 0 and labels.correlation > 1e-14
 
     def starts(self) -> Iterator[Array]:
-        """Points along a damped iteration."""
+        """Return starting points along a damped iteration."""
         c1, c2, scale = float(self.informative), 1.0, 1.0
         for steps in ROUNDS:
             for _ in range(steps):
-                found = self.moments(c1, c2, scale)
-                new1, size, new_scale = self._map(found, self._averages(found))
+                averaged = self.moments(c1, c2, scale)
+                new1, size, new_scale = self._map(averaged, self._averages(averaged))
                 new2 = float(np.sqrt(max(size - new1**2, 1e-6 * size)))
                 c1, c2, scale = (old + DAMPING * (new - old) for old, new in ((c1, new1), (c2, new2), (scale, new_scale)))
             last = [np.log(c2), np.log(scale)]
             yield np.array([np.log(c1 / c2), *last] if self.informative else last)
 
     def residual(self, unknowns: Array, order: int = 24) -> Array:
-        """How far (8) is from holding, relative to the size of each equation."""
+        """Return the residuals of (8), relative to the size of each equation."""
         c1, c2, scale = self.read(unknowns)
-        found = self.moments(c1, c2, scale, order)
-        new1, size, new_scale = self._map(found, self._averages(found))
+        averaged = self.moments(c1, c2, scale, order)
+        new1, size, new_scale = self._map(averaged, self._averages(averaged))
         total = c1**2 + c2**2
         last = [1 - size / total, new_scale / scale - 1]
         return np.array([(c1 - new1) / np.sqrt(total), *last] if self.informative else last)
 
     def point(self, unknowns: Array) -> LossPoint:
-        """The observables (9)."""
+        """Return the observables (9)."""
         c1, c2, scale = self.read(unknowns)
-        found = self.moments(c1, c2, scale)
-        average = self._averages(found)
-        signal, noise = self._parts(found)
+        averaged = self.moments(c1, c2, scale)
+        average = self._averages(averaged)
+        signal, noise = self._parts(averaged)
         error = misclassification(self.labels, self.rho * c1 / float(np.hypot(c1, c2)))
         accuracy = max(1e-13, *(float(np.abs(self.residual(unknowns, order)).max()) for order in (24, FINER)))
-        return LossPoint(error, found.train_loss, float(signal**2 * average.W12 + noise * average.E12), accuracy)
+        return LossPoint(error, averaged.train_loss, float(signal**2 * average.W12 + noise * average.E12), accuracy)
 
     def moments(self, c1: float, c2: float, scale: float, order: int = 24) -> ForceMoments:
-        """v, q, m at one point."""
-        return force_moments(self.chosen, self.labels, self.rho, c1, c2, scale, order)
+        """Return v, q and m at one point."""
+        return force_moments(self.loss_function, self.labels, self.rho, c1, c2, scale, order)
 
     def read(self, unknowns: Array) -> tuple[float, float, float]:
-        """(c1, c2, V) from the unknowns; trial points stay clear of overflow."""
+        """Return (c1, c2, V) from the unknowns, clipped to avoid overflow at trial points."""
         values = np.exp(np.clip(unknowns, -LARGEST_LOG, LARGEST_LOG))
         c2, scale = float(values[-2]), float(values[-1])
         return (float(values[0]) * c2 if self.informative else 0.0), c2, scale
 
-    def _averages(self, found: ForceMoments) -> Averages:
-        return self.population.averages(self.ridge / max(found.stiffness, SMALLEST))
+    def _averages(self, averaged: ForceMoments) -> Averages:
+        return self.population.averages(self.ridge / max(averaged.stiffness, SMALLEST))
 
-    def _parts(self, found: ForceMoments) -> tuple[float, float]:
-        """m/v and (q/v^2) N/n."""
-        stiffness = max(found.stiffness, SMALLEST)
-        return found.slope / stiffness, found.square / stiffness**2 * self.population.load
+    def _parts(self, averaged: ForceMoments) -> tuple[float, float]:
+        """Return m/v and (q/v^2) N/n."""
+        stiffness = max(averaged.stiffness, SMALLEST)
+        return averaged.slope / stiffness, averaged.square / stiffness**2 * self.population.load
 
-    def _map(self, found: ForceMoments, average: Averages) -> tuple[float, float, float]:
-        """The right sides of (8)."""
-        signal, noise = self._parts(found)
-        scale = self.population.load * average.E1 / max(found.stiffness, SMALLEST)
+    def _map(self, averaged: ForceMoments, average: Averages) -> tuple[float, float, float]:
+        """Return the right sides of (8)."""
+        signal, noise = self._parts(averaged)
+        scale = self.population.load * average.E1 / max(averaged.stiffness, SMALLEST)
         return float(signal * average.W1), float(signal**2 * average.W2 + noise * average.E2), float(scale)
 
 
@@ -196,7 +198,7 @@ class ConvexLoss(FeatureClassifier):
     observables = ("classification_error", "train_loss", "coefficient_norm")
     simulation = Experiment(sizes=(30, 60, 120), draws=30)
     revision = 3
-    # Every loss, four links, centred and uncentred activations, more and fewer features than samples
+    # Every loss and four links, with centred and uncentred activations, and more and fewer features than samples
     points = (
         dict(
             loss="logistic",
@@ -233,11 +235,11 @@ class ConvexLoss(FeatureClassifier):
     ridge: float = parameter(0.05, above=0, scale="log")
 
     def draw_cost(self, size: int) -> Cost:
-        """Features, and the working memory of the solver."""
+        """Return the cost of the features and of the solver's working memory."""
         return self.matrix_cost(size, matrices=30.0)
 
     def predicted(self) -> Values:
-        """The limit at the law's own parameters."""
+        """Return the limit at the law's parameters."""
         point = solve_loss(loss(self.loss), self.labels.oriented(), self.population, self.ridge)
         return dict(
             classification_error=point.error,
@@ -247,7 +249,7 @@ class ConvexLoss(FeatureClassifier):
         )
 
     def measured(self, draw: Draw) -> Values:
-        """One draw of neurons, inputs and labels, and the minimiser."""
+        """Draw neurons, inputs and labels and return the observables of the minimiser."""
         data = LabelledFeatures(self, draw)
         vectors = data.y[:, None] * data.features
         a = fit(self.loss, vectors, self.ridge)

@@ -1,8 +1,8 @@
-"""What a fitted score is worth when it is jointly Gaussian with the true one: errors, losses, discrimination, calibration.
+"""Errors, losses, discrimination and calibration of a fitted score that is jointly Gaussian with the true score.
 
 Setting.  Labels y = 0, 1 with P(y = 1) = sig(b0 + gamma G), G standard Gaussian. A predictor has the score eta = b + c1 G + c2 Z with Z
           standard Gaussian and independent of G.
-Result.   With S^2 = c1^2 + c2^2, r = c1/S and eta = b + S U, everything is an integral over U of the risk that the score leaves,
+Result.   With S^2 = c1^2 + c2^2, r = c1/S and eta = b + S U, all quantities are integrals over U of the risk given the score,
 
               m(U) = E_W sig(b0 + gamma (r U + sqrt(1 - r^2) W)),    g(U) = E[G 1(y = 1) | U]                           (3)
 
@@ -21,15 +21,15 @@ from limitlab.numerics.quadrature import even_gaussian_rule, graded_rule
 
 Array = NDArray[np.float64]
 
-REACH = 9.0  # of even rules, in standard deviations
-STEP = 0.5  # of an even rule, over the scale on which a sigmoid varies: its error is below e^-39
+GAUSSIAN_END = 9.0  # end of even rules, in standard deviations
+STEP = 0.5  # step of an even rule, divided by the scale on which a sigmoid varies; its error is below e^-39
 SINC_STEP = 0.06
 NEWTON_STEPS = 60
 
 
 @dataclass(frozen=True)
 class TrueScore:
-    """The score b0 + gamma G behind the labels.
+    """The true score b0 + gamma G of the labels.
 
     >>> round(TrueScore(0.0, 2.58372331489).auc, 9)
     0.9
@@ -40,36 +40,36 @@ class TrueScore:
 
     @property
     def prevalence(self) -> float:
-        """P(y = 1)."""
+        """Return P(y = 1)."""
         return float(self.seen(np.zeros(1), 0.0)[0][0])
 
     @property
     def auc(self) -> float:
-        """Probability that a case has a higher score than a control, for the true score itself."""
+        """Probability that a case has a higher true score than a control."""
         return Score(self, self.intercept, self.signal, 0.0).auc()
 
     def seen(self, u: Array, alignment: float) -> tuple[Array, Array]:
-        """m(U) and g(U) of (3) for a score of correlation r with G, by an even rule (exponentially accurate)."""
+        """Return m(U) and g(U) of (3) for a score of correlation r with G, by an even rule (exponentially accurate)."""
         from scipy.special import expit
 
         left = float(np.sqrt(max((1 - alignment) * (1 + alignment), 0.0)))
         if left == 0:
             risk = np.asarray(expit(self.intercept + self.signal * u))
             return risk, u * risk
-        w, weight = even_gaussian_rule(min(STEP, STEP / (self.signal * left)), REACH)
+        w, weight = even_gaussian_rule(min(STEP, STEP / (self.signal * left)), GAUSSIAN_END)
         score = alignment * u[:, None] + left * w
         risk = expit(self.intercept + self.signal * score)
         return np.asarray(risk @ weight), np.asarray((risk * score) @ weight)
 
     def layer(self, alignment: float) -> tuple[float, float]:
-        """Where in U the risk varies, and on which scale."""
+        """Return the position in U at which the risk varies, and the scale of the variation."""
         sharp = max(alignment, 1e-3)
         return -self.intercept / (self.signal * sharp), float(np.hypot(1 / self.signal, np.sqrt(1 - alignment**2)) / sharp)
 
 
 @dataclass(frozen=True)
 class Score:
-    """A score b + c1 G + c2 Z beside the truth."""
+    """A fitted score b + c1 G + c2 Z, together with the true score."""
 
     truth: TrueScore
     intercept: float
@@ -78,38 +78,41 @@ class Score:
 
     @property
     def spread(self) -> float:
-        """S, the score's standard deviation."""
+        """The score's standard deviation S."""
         return float(np.hypot(self.signal, self.noise))
 
     @property
     def alignment(self) -> float:
-        """r, the score's correlation with the true one."""
+        """The correlation r of the score with the true score."""
         return self.signal / self.spread
 
     def rule(self, order: int = 24) -> tuple[Array, Array]:
-        """Nodes and weights in U, split where the score changes sign."""
+        """Return nodes and weights in U, split at the sign change of the score."""
         return graded_rule([(-self.intercept / self.spread, 1 / self.spread), self.truth.layer(self.alignment)], order)
 
     def losses(self, order: int = 24) -> dict[str, float]:
-        """Probability of a wrong label (threshold 1/2), log-loss and Brier score of the risks sig(eta)."""
+        """Return the probability of a wrong label (threshold 1/2), the log-loss and the Brier score of the risks sig(eta)."""
         from scipy.special import expit
 
         u, weight = self.rule(order)
         risk, _ = self.truth.seen(u, self.alignment)
         score = self.intercept + self.spread * u
-        said = expit(score)
+        fitted_risk = expit(score)
         return dict(
             classification_error=float(weight @ np.where(score > 0, 1 - risk, risk)),
             log_loss=float(weight @ (np.logaddexp(0.0, score) - risk * score)),
-            brier_score=float(weight @ (risk * (1 - said) ** 2 + (1 - risk) * said**2)),
+            brier_score=float(weight @ (risk * (1 - fitted_risk) ** 2 + (1 - risk) * fitted_risk**2)),
         )
 
     def auc(self, refinement: float = 1.0) -> float:
-        """P(score of a case > score of a control): E[m(U) F0(U)]/(prevalence (1 - prevalence)), F0 by sinc integration."""
+        """Return P(score of a case > score of a control).
+
+        It is E[m(U) F0(U)]/(prevalence (1 - prevalence)), with F0 by sinc integration.
+        """
         from scipy.special import sici
 
         step = SINC_STEP * min(1.0, 4 / self.truth.signal) / refinement
-        u, weight = even_gaussian_rule(step, REACH)
+        u, weight = even_gaussian_rule(step, GAUSSIAN_END)
         risk, _ = self.truth.seen(u, self.alignment)
         lags = np.arange(-(u.size - 1), u.size)
         cumulative = np.convolve(weight * (1 - risk), 0.5 + sici(np.pi * lags)[0] / np.pi, mode="valid")
@@ -117,21 +120,23 @@ class Score:
         return float(weight @ (risk * cumulative)) / (prevalence * (1 - prevalence))
 
     def calibration(self, order: int = 24) -> tuple[float, float]:
-        """Slope and intercept of the logistic regression of new labels on the score: E[(m - sig(a + s eta))(1, eta)] = 0.
+        """Return slope s and intercept a of the logistic regression of new labels on the score.
 
-        Newton's method in U, from slope 0; the objective is convex.
+        They solve E[(m - sig(a + s eta))(1, eta)] = 0. Newton's method in U starts from slope 0. The objective is convex.
         """
         from scipy.special import expit, logit
 
         u, weight = self.rule(order)
         risk, _ = self.truth.seen(u, self.alignment)
         table = np.stack([np.ones_like(u), u])
-        found = np.array([logit(weight @ risk), 0.0])
+        coefficients = np.array([logit(weight @ risk), 0.0])
         for _ in range(NEWTON_STEPS):
-            said = expit(found @ table)
-            step = np.linalg.solve((table * (weight * said * (1 - said))) @ table.T, table @ (weight * (risk - said)))
-            found = found + step
-            if np.abs(step).max() <= 1e-14 * (1 + np.abs(found).max()):
-                slope = float(found[1]) / self.spread
-                return slope, float(found[0]) - slope * self.intercept
-        raise ConvergenceError("the calibration slope did not converge", float(found[1]), float(np.abs(step).max()))
+            fitted_risk = expit(coefficients @ table)
+            step = np.linalg.solve(
+                (table * (weight * fitted_risk * (1 - fitted_risk))) @ table.T, table @ (weight * (risk - fitted_risk))
+            )
+            coefficients = coefficients + step
+            if np.abs(step).max() <= 1e-14 * (1 + np.abs(coefficients).max()):
+                slope = float(coefficients[1]) / self.spread
+                return slope, float(coefficients[0]) - slope * self.intercept
+        raise ConvergenceError("the calibration slope did not converge", float(coefficients[1]), float(np.abs(step).max()))

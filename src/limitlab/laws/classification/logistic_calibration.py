@@ -1,19 +1,19 @@
-"""Logistic regression with p predictors and n samples: bias, spread, calibration, discrimination, and whether the fit exists.
+"""Bias, spread, calibration, discrimination and existence of logistic regression with p predictors and n samples.
 
 Setting.  x ~ N(0, Sigma), y = 0, 1 with P(y = 1 | x) = sig(b0 + <beta, x>), Var <beta, x> = gamma^2 (`signal`). The fit minimises
           (1/n) sum_i log-loss(y_i, b + <a, x_i>) + (ridge/2) |a|^2; the intercept b is never penalised.
 Limit.    n, p -> infinity with p/n -> kappa (`ratio`).
-Result.   A sample's score without its own influence is w = b + c1 G + c2 Z, where the label sees b0 + gamma G. With the proximal map
-          p(w) of scale V, its force F = y - sig(p) and its stiffness h/(1 + V h), h = sig'(p), put v = E[h/(1 + V h)], m = E[F G]
+Result.   A sample's score in the fit without this sample is w = b + c1 G + c2 Z, where b0 + gamma G is the true score. With the proximal
+          map p(w) of scale V, its force F = y - sig(p) and its stiffness h/(1 + V h), h = sig'(p), put v = E[h/(1 + V h)], m = E[F G]
           + c1 v. Then
 
               E F = 0,  c1 = (m/v) W1,  c1^2 + c2^2 = (m/v)^2 W2 + (E F^2/v^2) kappa E2,  V = kappa E1/v                 (1)
 
           with averages E, W over the spectrum at the penalty ridge/v (populations.py). Bias factor c1/gamma, noise scale
-          c2/sqrt(kappa); the rest follows from the score b + c1 G + c2 Z of a new input (gaussian_score.py).
-          Without a penalty the fit exists only for kappa below a threshold (logistic_existence.py). docs/theory/logistic_calibration.md.
-Status.   Without a penalty theorem (Sur and Candes 2019, Zhao, Sur and Candes 2022), with one too (Salehi et al. 2019); intercept, groups
-          and calibration as functionals: derived.
+          c2/sqrt(kappa). The other observables follow from the score b + c1 G + c2 Z of a new input (gaussian_score.py).
+          Without a penalty the fit exists only for kappa below a threshold (logistic_system.py). See docs/theory/logistic_calibration.md.
+Status.   Theorem without a penalty (Sur and Candes 2019, Zhao, Sur and Candes 2022) and with a penalty (Salehi et al. 2019). Intercept,
+          groups and calibration as functionals are derived.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from pydantic import model_validator
 from limitlab._core.apportion import apportion
 from limitlab.errors import Refused
 from limitlab.laws import Draw, Experiment, Values, observable, parameter, shared
-from limitlab.laws.classification.beside_best import BesideBest, Best, best_classifier, require_even
+from limitlab.laws.classification.beside_best import Best, HasBayesError, best_classifier, require_isotropic_signal
 from limitlab.laws.classification.gaussian_score import TrueScore
 from limitlab.laws.classification.logistic_system import Existence, existence, solve_logistic
 from limitlab.laws.classification.populations import Groups
@@ -43,8 +43,8 @@ Array = NDArray[np.float64]
 TEST_INPUTS = 4096
 
 
-class LogisticCalibration(BesideBest):
-    """p predictors, n patients: are odds ratios inflated, are risks calibrated, and does the logistic fit exist at all?
+class LogisticCalibration(HasBayesError):
+    """With p predictors and n patients, are odds ratios inflated, are risks calibrated, and does the logistic fit exist at all?
 
     Examples
     --------
@@ -80,7 +80,7 @@ class LogisticCalibration(BesideBest):
         **shared("train_loss"),
     }
     simulation = Experiment("number of predictors p", sizes=(20, 40, 80), draws=60)
-    # Rare labels without a penalty; three groups with one, where the fit would not exist without
+    # Rare labels without a penalty, then three groups with a penalty, without which the fit would not exist
     points = (
         dict(ratio=0.1, intercept=-1.0, signal=1.5),
         dict(
@@ -95,11 +95,11 @@ class LogisticCalibration(BesideBest):
 
     ratio: float = parameter(0.1, symbol=r"\kappa = p/n", above=0, scale="log", count="size / value")
     signal: float = parameter(
-        1.5, note="standard deviation of the true score; not used where signal_energy is given", symbol=r"\gamma", above=0
+        1.5, note="standard deviation of the true score; not used if signal_energy is given", symbol=r"\gamma", above=0
     )
-    intercept: float = parameter(0.0, "intercept of the true score", note="not used where prevalence is given", symbol="b_0")
+    intercept: float = parameter(0.0, "intercept of the true score", note="not used if prevalence is given", symbol="b_0")
     prevalence: float | None = parameter(
-        None, "share of labels 1", note="decides the intercept where it is given", symbol=r"\pi", above=0, below=1
+        None, "share of labels 1", note="determines the intercept if it is not None", symbol=r"\pi", above=0, below=1
     )
     ridge: float = parameter(0.0, note="(ridge/2)|a|^2", least=0, scale="log")
     fit_intercept: bool = parameter(True, "whether an intercept is fitted")
@@ -108,51 +108,51 @@ class LogisticCalibration(BesideBest):
         (1.0,), note="of the dimensions, rescaled to add up to 1", above=0, count="shares of size"
     )
     signal_energy: tuple[float, ...] | None = parameter(
-        None, note="one number per group; not given: spread evenly over the directions, with the size of signal", least=0
+        None, note="one number per group; None spreads the size of signal evenly over the directions", least=0
     )
 
     @model_validator(mode="after")
     def _groups_and_signal(self) -> Self:
         for name in ("weights", "signal_energy"):
-            given = getattr(self, name)
-            if given is not None and len(given) != len(self.eigenvalues):
+            numbers = getattr(self, name)
+            if numbers is not None and len(numbers) != len(self.eigenvalues):
                 raise Refused(
-                    f"{name} = {given} is not allowed: must have one entry for each of the {len(self.eigenvalues)} eigenvalues"
+                    f"{name} = {numbers} is not allowed: must have one entry for each of the {len(self.eigenvalues)} eigenvalues"
                 )
         if self.signal_energy is not None and not any(self.signal_energy):
             raise Refused(f"signal_energy = {self.signal_energy} is not allowed: must have one entry above 0")
         return self
 
     def natural_scale(self, observable: str) -> float:
-        """Intercepts are judged on the scale of log odds, of which 1 is the unit."""
+        """Return 1, the unit of log odds, as the scale of intercepts."""
         return 1.0 if observable.endswith("_intercept") else 0.0
 
     # -- the limit --------------------------------------------------------------------------------------------------------
 
     def energies(self) -> Array:
-        """Squared norm of the coefficients in each group."""
+        """Return the squared norm of the coefficients in each group."""
         s, w = np.asarray(self.eigenvalues), np.asarray(self.weights)
         return self.signal**2 * w / (w @ s) if self.signal_energy is None else np.asarray(self.signal_energy)
 
     def truth(self) -> TrueScore:
-        """The score behind the labels."""
+        """Return the true score of the labels."""
         signal = math.sqrt(float(np.dot(self.eigenvalues, self.energies())))
         if self.prevalence is None:
             return TrueScore(self.intercept, signal)
         return TrueScore(intercept_of(self.prevalence, signal), signal)
 
     def population(self) -> Groups:
-        """What the limit needs to know of the predictors."""
+        """Return the spectrum of the predictors and the signal in each group."""
         variance = np.asarray(self.eigenvalues) * self.energies()
         shares = np.asarray(self.weights) / math.fsum(self.weights)
         return Groups(self.ratio, self.eigenvalues, tuple(shares.tolist()), tuple((variance / variance.sum()).tolist()))
 
     def existence(self) -> Existence:
-        """Threshold and spread without a penalty."""
+        """Return threshold and spread for the existence of the fit without a penalty."""
         return existence(self.truth(), self.fit_intercept)
 
     def existence_threshold(self) -> float:
-        """p/n below which a fit without penalty exists.
+        """Return the value of p/n below which a fit without penalty exists.
 
         >>> round(LogisticCalibration(signal=5**0.5, fit_intercept=False).existence_threshold(), 9)
         0.325588611
@@ -160,7 +160,9 @@ class LogisticCalibration(BesideBest):
         return self.existence().threshold
 
     def no_fit_probability(self, samples: Any) -> Any:
-        """Probability that n samples and ratio n predictors leave no fit without penalty (0 with one).
+        """Return the probability that no fit exists for n samples and ratio n predictors.
+
+        It is 0 with a penalty.
 
         >>> round(float(LogisticCalibration(ratio=0.3).no_fit_probability(100)), 3)
         0.079
@@ -170,19 +172,19 @@ class LogisticCalibration(BesideBest):
         return self.existence().no_fit_probability(self.ratio * np.asarray(samples, dtype=float), samples)[()]
 
     def exists(self) -> bool:
-        """Whether the fit exists in the limit."""
+        """Return whether the fit exists in the limit."""
         return self.ridge > 0 or self.ratio < self.existence_threshold()
 
     def observed(self) -> tuple[str, ...]:
-        """All; where no fit exists, what its scores tend to as they grow."""
+        """Return all observables, or the limits along diverging scores if no fit exists."""
         return tuple(type(self).observables) if self.exists() else tuple(NO_FIT)
 
     def predicted(self) -> Values:
-        """The limit at the law's own parameters."""
+        """Return the limit at the law's parameters."""
         if not self.exists():
             return NO_FIT
-        found = solve_logistic(self.truth(), self.population(), self.ridge, self.fit_intercept)
-        score = found.score
+        solution = solve_logistic(self.truth(), self.population(), self.ridge, self.fit_intercept)
+        score = solution.score
         slope, intercept = score.calibration()
         change = abs(score.auc(1.5) - score.auc())
         return dict(
@@ -190,41 +192,41 @@ class LogisticCalibration(BesideBest):
             bias_factor=score.signal / score.truth.signal,
             noise_scale=score.noise / math.sqrt(self.ratio),
             fitted_intercept=score.intercept,
-            leverage_scale=found.leverage,
+            leverage_scale=solution.leverage,
             calibration_slope=slope,
             calibration_intercept=intercept,
             auc=score.auc(),
             **score.losses(),
-            train_loss=found.train_loss,
-            accuracy=max(10 * found.accuracy, change),
+            train_loss=solution.train_loss,
+            accuracy=max(10 * solution.accuracy, change),
         )
 
     def best_possible(self) -> Best:
-        """The best classifier on the same samples, without an intercept behind the labels."""
+        """Return the best classifier on the same samples, for labels whose true score has no intercept."""
         truth = self.truth()
         if abs(truth.intercept) > 1e-12:
             raise Refused(
-                f"LogisticCalibration with intercept = {truth.intercept:g} has no known best possible error: it is known without an "
-                "intercept behind the labels (prevalence 1/2)"
+                f"LogisticCalibration with intercept = {truth.intercept:g} has no known best possible error: it is known only "
+                "for intercept = 0 of the true score (prevalence 1/2)"
             )
         if not self.exists():
             raise Refused(
                 f"LogisticCalibration with ratio = {self.ratio:g} and no penalty has no fit to compare with the best possible: the ratio "
                 f"must be below {self.existence_threshold():.6g}, or the ridge above 0"
             )
-        require_even(self, np.asarray(self.eigenvalues) * self.energies(), np.asarray(self.weights))
+        require_isotropic_signal(self, np.asarray(self.eigenvalues) * self.energies(), np.asarray(self.weights))
         return best_classifier(self, self.ratio, Labels(Link("logit"), truth.signal))
 
     # -- the experiment ---------------------------------------------------------------------------------------------------
 
     def measured(self, draw: Draw) -> Values:
-        """One data set and its fit; new inputs are seen through their true and fitted scores, which are Gaussian given the fit."""
+        """Draw a data set, fit it, and test the fit on true and fitted scores of new inputs, which are Gaussian given the fit."""
         from scipy.special import expit
 
         p, n, truth = draw.size, draw.count("ratio"), self.truth()
         counts = apportion(p, self.weights)
         deviation = np.sqrt(np.repeat(self.eigenvalues, counts))
-        beta = np.zeros(p)  # by rotation inside a group, one direction carries its energy
+        beta = np.zeros(p)  # by rotation inside a group, one direction has all the energy of the group
         beta[np.cumsum(counts) - counts] = np.sqrt(self.energies())
         X = draw.rng.standard_normal((n, p)) * deviation
         y = (draw.rng.random(n) < expit(truth.intercept + X @ beta)).astype(float)
@@ -257,11 +259,11 @@ NO_FIT: dict[str, Any] = dict(
     log_loss=math.inf,
     train_loss=0.0,
 )
-"""What the observables tend to along scores that grow for ever, as far as they have one limit."""
+"""Limits of the observables along diverging scores, for the observables that have a limit."""
 
 
 def intercept_of(prevalence: float, signal: float) -> float:
-    """The intercept at which a share `prevalence` of the labels is 1.
+    """Return the intercept at which a share `prevalence` of the labels is 1.
 
     >>> round(intercept_of(0.2, 1.34170951851), 9)
     -1.825888435
@@ -273,12 +275,12 @@ def intercept_of(prevalence: float, signal: float) -> float:
 
 
 def on_new_inputs(rng: np.random.Generator, truth: TrueScore, fit: LogisticFit, c1: float, c2: float) -> dict[str, float]:
-    """Test observables over new inputs: a randomly shifted lattice of true and fitted scores, labels averaged."""
+    """Return test observables averaged over labels and over a randomly shifted lattice of true and fitted scores of new inputs."""
     from scipy.special import expit
 
     G, Z = gaussian_lattice(rng, TEST_INPUTS)
     risk, score = expit(truth.intercept + truth.signal * G), fit.intercept + c1 * G + c2 * Z
-    said = expit(score)
+    fitted_risk = expit(score)
     again = fit_logistic(score[:, None], risk)
     order = np.argsort(score)
     below = np.cumsum(1 - risk[order]) - (1 - risk[order]) / 2
@@ -288,5 +290,5 @@ def on_new_inputs(rng: np.random.Generator, truth: TrueScore, fit: LogisticFit, 
         auc=float(risk[order] @ below / (risk.sum() * (1 - risk).sum())),
         classification_error=float(np.mean(np.where(score > 0, 1 - risk, risk))),
         log_loss=float(np.mean(np.logaddexp(0.0, score) - risk * score)),
-        brier_score=float(np.mean(risk * (1 - said) ** 2 + (1 - risk) * said**2)),
+        brier_score=float(np.mean(risk * (1 - fitted_risk) ** 2 + (1 - risk) * fitted_risk**2)),
     )

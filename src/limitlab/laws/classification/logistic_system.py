@@ -1,7 +1,7 @@
 """The equations of logistic regression at p/n fixed, and their solution.
 
-Setting and unknowns as in `logistic_calibration`: a sample's score without its own influence is b + c1 G + c2 Z, V the influence of a
-sample on its own score. The four equations (1) there are solved for (c1, log c2, log V) and, with an intercept, b.
+Setting and unknowns are those of `logistic_calibration`. A sample's score in the fit without this sample is b + c1 G + c2 Z, and V is the
+influence of a sample on its score. The four equations (1) of that module are solved for (c1, log c2, log V) and, with an intercept, b.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ Array = NDArray[np.float64]
 RESIDUAL = 1e-11
 FINER = 32
 LARGEST_LOG = 40.0
-CONTINUATION = 1.6  # growth of p/n on the way to a hard point
+CONTINUATION = 1.6  # factor of p/n between two points of a continuation
 
 
 class Forces(NamedTuple):
-    """Averages of the force with which the log-loss pulls at a sample."""
+    """Averages of the force F of the log-loss on a sample."""
 
     mean: float  # E F
     along: float  # E[F G]
@@ -47,7 +47,7 @@ class Fitted(NamedTuple):
 
 
 def forces(truth: TrueScore, b: float, c1: float, c2: float, scale: float, order: int = 24) -> Forces:
-    """The averages of (1) by one integral over w = b + S U, with the label's part folded into m(U) and g(U)."""
+    """Return the averages of (1) by one integral over w = b + S U, with labels averaged in m(U) and g(U)."""
     score = Score(truth, b, c1, c2)
     size, alignment = score.spread, score.alignment
     places = [((shift - b) / size, 1 / size) for shift in (-scale, 0.0, scale)]
@@ -72,12 +72,12 @@ class _Equations:
         self.truth, self.population, self.ridge, self.fit_intercept = truth, population, ridge, fit_intercept
 
     def read(self, unknowns: Array) -> tuple[float, float, float, float]:
-        """(b, c1, c2, V)."""
+        """Return (b, c1, c2, V) from the unknowns."""
         c2, scale = np.exp(np.clip(unknowns[1:3], -LARGEST_LOG, LARGEST_LOG))
         return (float(unknowns[3]) if self.fit_intercept else 0.0), float(unknowns[0]), float(c2), float(scale)
 
     def start(self) -> Array:
-        """Where the equations lead for small p/n."""
+        """Return the solution for small p/n as a start."""
         from scipy.special import expit
 
         u, weight = graded_rule([self.truth.layer(1.0)], 24)
@@ -88,34 +88,34 @@ class _Equations:
         return np.array([*unknowns, self.truth.intercept] if self.fit_intercept else unknowns)
 
     def residual(self, unknowns: Array, order: int = 24) -> Array:
-        """How far (1) is from holding, relative to the size of each equation."""
+        """Return the residuals of (1), relative to the size of each equation."""
         b, c1, c2, scale = self.read(unknowns)
-        found = forces(self.truth, b, c1, c2, scale, order)
-        average = self.population.averages(self.ridge / found.stiffness)
-        slope, size = found.along / found.stiffness + c1, c1**2 + c2**2
-        noise = found.square / found.stiffness**2 * self.population.load
+        averaged = forces(self.truth, b, c1, c2, scale, order)
+        average = self.population.averages(self.ridge / averaged.stiffness)
+        slope, size = averaged.along / averaged.stiffness + c1, c1**2 + c2**2
+        noise = averaged.square / averaged.stiffness**2 * self.population.load
         equations = [
             (c1 - slope * average.W1) / math.sqrt(size),
             (slope**2 * average.W2 + noise * average.E2) / size - 1,
-            self.population.load * average.E1 / (found.stiffness * scale) - 1,
+            self.population.load * average.E1 / (averaged.stiffness * scale) - 1,
         ]
-        return np.array([*equations, found.mean] if self.fit_intercept else equations, dtype=float)
+        return np.array([*equations, averaged.mean] if self.fit_intercept else equations, dtype=float)
 
     def solved(self, start: Array) -> tuple[Array, float]:
-        """A root near the start, and the largest residual there."""
+        """Return a root near the start and the largest residual at this root."""
         from scipy.optimize import root
 
-        found = root(self.residual, start, method="hybr", options=dict(xtol=1e-14))
-        return found.x, float(np.abs(self.residual(found.x)).max())
+        solution = root(self.residual, start, method="hybr", options=dict(xtol=1e-14))
+        return solution.x, float(np.abs(self.residual(solution.x)).max())
 
 
 def solve_logistic(truth: TrueScore, population: Groups, ridge: float, fit_intercept: bool = True) -> Fitted:
-    """The limit (1) of a logistic regression that exists.
+    """Return the limit (1) of a logistic regression that exists.
 
     Examples
     --------
-    >>> found = solve_logistic(TrueScore(0.0, 5**0.5), Groups(0.2, (1.0,), (1.0,), (1.0,)), 0.0, fit_intercept=False)
-    >>> round(found.score.signal / 5**0.5, 8), round(found.score.noise / 0.2**0.5, 8), round(found.leverage, 8)
+    >>> fit = solve_logistic(TrueScore(0.0, 5**0.5), Groups(0.2, (1.0,), (1.0,), (1.0,)), 0.0, fit_intercept=False)
+    >>> round(fit.score.signal / 5**0.5, 8), round(fit.score.noise / 0.2**0.5, 8), round(fit.leverage, 8)
     (1.49935012, 4.74355316, 3.02692616)
     """
     equations = _Equations(truth, population, ridge, fit_intercept)
@@ -128,7 +128,9 @@ def solve_logistic(truth: TrueScore, population: Groups, ridge: float, fit_inter
             load = min(load * CONTINUATION, population.load)
         unknowns, worst = equations.solved(unknowns)
     if worst > RESIDUAL:
-        raise ConvergenceError(f"the equations did not converge at p/n = {population.load:.4g}", None, worst)
+        raise ConvergenceError(
+            f"the equations of logistic regression did not converge at p/n = {population.load:.4g}", None, worst
+        )
     b, c1, c2, scale = equations.read(unknowns)
     fine = float(np.abs(equations.residual(unknowns, FINER)).max())
     train = forces(truth, b, c1, c2, scale).train_loss
@@ -139,21 +141,21 @@ def _loaded(population: Groups, load: float) -> Groups:
     return Groups(load, population.eigenvalues, population.shares, population.energy)
 
 
-# -- Does a logistic regression without a penalty exist? The threshold in p/n, and the probability at finite n -------
+# -- Existence of a logistic regression without a penalty: threshold in p/n and probability at finite n --------------
 
 NEWTON_STEPS = 200
 GRADIENT = 1e-13
 
 
 class Existence(NamedTuple):
-    """The threshold h of (4), the spread of (5), and whether an intercept is fitted."""
+    """Threshold h of (4), spread of (5), and whether an intercept is fitted."""
 
     threshold: float
     spread: float
     fit_intercept: bool
 
     def no_fit_probability(self, predictors: ArrayLike, samples: ArrayLike) -> Array:
-        """Equation (5); arguments broadcast.
+        """Return the probability (5) that no fit exists; arguments broadcast.
 
         >>> case = existence(TrueScore(-1.82588843468, 1.34170951851), True)
         >>> case.no_fit_probability(20, [92, 132]).round(8).tolist()
@@ -167,10 +169,10 @@ class Existence(NamedTuple):
 
 
 def existence(truth: TrueScore, fit_intercept: bool = True) -> Existence:
-    """The convex minimisation (4), by Newton's method with halving, and the spread of (5).
+    """Return threshold and spread of (4) and (5), from the convex minimisation (4) by Newton's method with step halving.
 
-    >>> found = existence(TrueScore(-1.0, 1.5))
-    >>> round(found.threshold, 10), round(found.spread, 10)
+    >>> limit = existence(TrueScore(-1.0, 1.5))
+    >>> round(limit.threshold, 10), round(limit.spread, 10)
     (0.359803507, 0.57655004)
     """
     from scipy.special import ndtr

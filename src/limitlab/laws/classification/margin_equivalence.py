@@ -1,12 +1,12 @@
 """Gaussian equivalence of random features for the largest margin.
 
-Setting.  The classifier of `RandomFeaturesMargin`, found twice with the same weights w_j, inputs x_i and labels: on the features
-          s(<w_j, x_i>), and on the noisy linear features mu0 + mu1 <w_j, x_i> + mu* z_ij with independent normal z_ij.
+Setting.  The classifier of `RandomFeaturesMargin` is computed twice with the same weights w_j, inputs x_i and labels, once on the features
+          s(<w_j, x_i>) and once on the noisy linear features mu0 + mu1 <w_j, x_i> + mu* z_ij with independent normal z_ij.
 Limit.    n, N, d -> infinity with N/d -> psi1 (`width_ratio`) and n/d -> psi2 (`sample_ratio`).
-Result.   Margin and classification error have the same limits for both (docs/theory/random_features.md, section 6); for the linear
+Result.   Margin and classification error have the same limits for both (docs/theory/random_features.md, section 6). For the linear
           features these are the limits of the margin equations.
-Status.   Conjecture (Montanari, Ruan, Sohn and Yan 2019): the largest margin is not a smooth function of the features, and the
-          proofs for smooth losses do not reach it. The experiments here support it.
+Status.   Conjecture (Montanari, Ruan, Sohn and Yan 2019). The largest margin is not a smooth function of the features, and the
+          proofs for smooth losses do not apply to it. The experiments here support the conjecture.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from limitlab.numerics.margin import hard_margin
 __all__ = ["MarginEquivalence"]
 
 COMPARED = ("margin", "classification_error")
-"""What is measured on both kinds of features."""
+"""Observables that are measured on both kinds of features."""
 
 
 class MarginEquivalence(LabelledLaw):
-    """Do nonlinear random features have the margin of linear ones with noise?
+    """Do nonlinear random features have the margin of linear features with noise?
 
-    Observables without prefix belong to the nonlinear features, `linear_...` to the noisy linear ones, and `..._gap` is their
+    Observables without prefix belong to the nonlinear features. `linear_...` belongs to the noisy linear features, and `..._gap` is the
     difference.
 
     Examples
@@ -55,7 +55,7 @@ class MarginEquivalence(LabelledLaw):
     }
     simulation = Experiment(sizes=(25, 50, 100), draws=30)
     revision = 3
-    # Noisy labels, more features than samples
+    # Noisy labels, and more features than samples
     points = (dict(width_ratio=3.0, sample_ratio=1.5, activation="relu", link="probit", link_strength=2.0),)
 
     width_ratio: float = parameter(4.0, above=0, scale="log", count="size * value")
@@ -68,7 +68,7 @@ class MarginEquivalence(LabelledLaw):
         return self
 
     def side(self, features: Literal["nonlinear", "linear"]) -> RandomFeaturesMargin:
-        """The law of one of the two classifiers.
+        """Return the law of one of the two classifiers.
 
         >>> MarginEquivalence().side("linear").features
         'linear'
@@ -83,16 +83,19 @@ class MarginEquivalence(LabelledLaw):
         )
 
     def draw_cost(self, size: int) -> Cost:
-        """Both kinds of features, and the working memory of the quadratic program."""
+        """Return the cost of both kinds of features and of the quadratic program's working memory."""
         return self.matrix_cost(size, matrices=35.0)
 
     def predicted(self) -> Values:
-        """The common limit of both, and gaps of 0."""
+        """Return the common limit of both classifiers, with gaps of 0."""
         limit = self.side("linear").evaluate()
         return {**side_by_side(limit, limit, COMPARED), "accuracy": limit["accuracy"]}
 
     def measured(self, draw: Draw) -> Values:
-        """Both classifiers on the same weights, inputs and labels; warns when the size leaves the proportional regime."""
+        """Return the observables of both classifiers on the same weights, inputs and labels.
+
+        A warning is issued if the size is outside the proportional regime.
+        """
         warn_beyond_proportional(draw.size, draw.count("width_ratio"), draw.count("sample_ratio"))
         nonlinear = LabelledFeatures(self.side("nonlinear"), draw)
         linear = nonlinear.with_features_of(self.side("linear"))
@@ -100,6 +103,7 @@ class MarginEquivalence(LabelledLaw):
 
 
 def margin_and_error(data: LabelledFeatures) -> dict[str, float]:
-    """Margin and error of the max-margin classifier of one draw."""
-    found = hard_margin(data.y[:, None] * data.features)
-    return dict(margin=found.margin, classification_error=data.error(found.direction) if found.separable else NO_CLASSIFIER)
+    """Return margin and error of the max-margin classifier of one draw."""
+    solution = hard_margin(data.y[:, None] * data.features)
+    error = data.error(solution.direction) if solution.separable else NO_CLASSIFIER
+    return dict(margin=solution.margin, classification_error=error)

@@ -2,8 +2,8 @@
 
 Setting.  n labelled features y_i u_i (`populations`, `limitlab.models.links`), kappa = max_{|a| <= 1} min_i y_i <a, u_i>.
 Limit.    n, N -> infinity with fixed N/n.
-Result.   At margin 1 (|a| = 1/kappa) a sample's margin is w = c1 T + c2 Z, where T = y L is label times its score, as the
-          features see it. With h = (1 - w)_+, P = P(w < 1), F2 = E h^2 and b = E[dh/dT]-type average below,
+Result.   At margin 1 (|a| = 1/kappa) a sample's margin is w = c1 T + c2 Z, where T = y L is the label times the part of its score that is
+          a function of the features. With h = (1 - w)_+, P = P(w < 1), F2 = E h^2 and b = E[dh/dT]-type average below,
 
               c1 = b W1,   c1^2 + c2^2 = b^2 W2 + (F2/P^2)(N/n) E2,   P = (N/n) E1,                                      (5)
               kappa^-2 = b^2 W12 + (F2/P^2)(N/n) E12,   error = P(w <= 0),   share of support vectors = P.                (6)
@@ -11,7 +11,7 @@ Result.   At margin 1 (|a| = 1/kappa) a sample's margin is w = c1 T + c2 Z, wher
           The data can be separated exactly when (N/n) rank > min_c E(Z - c T)_+^2.                                       (7)
 
           Derivation and equation numbers: docs/theory/margins.md.
-Status.   For Gaussian features a theorem (Montanari, Ruan, Sohn and Yan 2019); for random features a conjecture there.
+Status.   Theorem for Gaussian features (Montanari, Ruan, Sohn and Yan 2019). For random features it is a conjecture of the same paper.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ __all__ = ["separability_threshold", "solve_margin"]
 Array = NDArray[np.float64]
 
 DAMPING = 0.7
-ROUNDS = (8, 40, 200, 2000)  # damped steps before each attempt of the root finder
+ROUNDS = (8, 40, 200, 2000)  # numbers of damped iterations before each call of the root finder
 CLOSE = 1.3  # loads below this multiple of the threshold start from the linear response there
-STEP = 1e-4  # of 1/c2 for the derivative at the threshold
-RESIDUAL = 1e-11  # of equations (5), relative
-FINER = 32  # nodes per panel for the estimate of the quadrature's error
-FLOOR = 1e-9  # of the penalty while iterating
+STEP = 1e-4  # step of 1/c2 in the derivative at the threshold
+RESIDUAL = 1e-11  # allowed relative residual of equations (5)
+FINER = 32  # nodes per panel in the estimate of the quadrature error
+FLOOR = 1e-9  # least penalty during the iteration
 LARGEST_LOG = 60.0
 
 
 @dataclass(frozen=True)
 class MarginPoint:
-    """The solution of (5) and the observables (6). Where the data cannot be separated only `separable` has a meaning."""
+    """The solution of (5) and the observables (6). If the data cannot be separated, only `separable` has a meaning."""
 
     separable: bool
     margin: float = 0.0
@@ -63,9 +63,9 @@ class Moments(NamedTuple):
 
 
 def truncated(labels: Labels, rho: float, c1: float, c2: float, order: int = 24) -> Moments:
-    """P, F2 and b of w = c1 T + c2 Z by integrating Z in closed form.
+    """Return P, F2 and b of w = c1 T + c2 Z, with the integral over Z in closed form.
 
-    T is seen through a channel of correlation rho; folding its noise into Z leaves the link itself under one integral
+    The features have correlation rho with the score. The remaining noise is added to Z, so that one integral over the link remains
     (docs/theory/margins.md, eq. 4).
     """
     from scipy.special import ndtr
@@ -84,28 +84,28 @@ def truncated(labels: Labels, rho: float, c1: float, c2: float, order: int = 24)
 
 
 def separability_threshold(labels: Labels, rho: float) -> float:
-    """The load above which a perfect separation exists: min_c E(Z - c T)_+^2, for features of correlation rho.
+    """Return min_c E(Z - c T)_+^2, the load above which a perfect separation exists, for features of correlation rho.
 
     Parameters
     ----------
     labels
         Link and strength.
     rho
-        Correlation between the features' best guess and the score behind the label.
+        Correlation between the best linear prediction from the features and the score of the label.
 
     Examples
     --------
     >>> from limitlab.models.links import Link
     >>> round(separability_threshold(Labels(Link("sign")), 0.8), 10)
     0.3191731999
-    >>> separability_threshold(Labels(Link("probit"), 0.0), 1.0)       # labels by coin flips: Cover's 1/2
+    >>> separability_threshold(Labels(Link("probit"), 0.0), 1.0)       # labels by coin flips (Cover)
     0.5
     """
     return _separation(labels, rho)[0]
 
 
 def _separation(labels: Labels, rho: float) -> tuple[float, float]:
-    """The threshold and the slope c that attains it (for labels whose correlation with the score is not negative)."""
+    """Return the threshold and its minimiser c, for labels whose correlation with the score is not negative."""
     from scipy.special import ndtr
 
     from limitlab.numerics.roots import increasing_root_log
@@ -133,14 +133,14 @@ def _separation(labels: Labels, rho: float) -> tuple[float, float]:
 
 
 def solve_margin(labels: Labels, population: Population) -> MarginPoint:
-    """The largest margin in the limit, and what comes with it.
+    """Return the largest margin in the limit with the other observables (6).
 
     Parameters
     ----------
     labels
-        Link and strength; E[y L] must not be negative (else use the link t -> f(-t), which has the same margin).
+        Link and strength. E[y L] must not be negative. If it is, use the link t -> f(-t), which has the same margin.
     population
-        What the features look like.
+        Load, correlation and spectral averages of the features.
 
     Examples
     --------
@@ -159,27 +159,27 @@ def solve_margin(labels: Labels, population: Population) -> MarginPoint:
     equations = _Equations(labels, population, informative=slope > 0)
     worst = np.inf
     for start in equations.starts(threshold, slope):
-        found = root(equations.residual, start, method="hybr", options=dict(xtol=1e-14))
-        worst = float(np.abs(equations.residual(found.x)).max())
+        solution = root(equations.residual, start, method="hybr", options=dict(xtol=1e-14))
+        worst = float(np.abs(equations.residual(solution.x)).max())
         if worst < RESIDUAL:
             distance = 1 - threshold / load  # the equations lose digits where they degenerate
-            error = max(worst, float(np.abs(equations.residual(found.x, FINER)).max())) / distance
-            return equations.point(found.x, error)
+            error = max(worst, float(np.abs(equations.residual(solution.x, FINER)).max())) / distance
+            return equations.point(solution.x, error)
     raise ConvergenceError(
         f"the equations of the margin did not converge at load {load:.6g} (threshold {threshold:.6g})", None, worst
     )
 
 
 class _Equations:
-    """Equations (5) in the unknowns (log c1/c2, log c2, log gam); without the first where labels are unrelated to features."""
+    """Equations (5) in the unknowns (log c1/c2, log c2, log gam), without the first if labels are independent of features."""
 
     def __init__(self, labels: Labels, population: Population, informative: bool):
         self.labels, self.population, self.rho = labels, population, population.correlation
         self.informative = informative
 
     def starts(self, threshold: float, slope: float) -> Iterator[Array]:
-        """Where to look for the root: near the threshold by linear response, then along a damped iteration."""
-        if threshold == 0:  # noiseless: few samples per feature leave c1 = n/N, c2 of order one
+        """Return starting points for the root finder, by linear response near the threshold, then along a damped iteration."""
+        if threshold == 0:  # without noise and with few samples per feature c1 = n/N, and c2 is of order one
             load = self.population.load
             yield self.pack(1 / load + 1, np.pi / 2, load**2 + load)
         elif self.population.load * self.population.rank < CLOSE * threshold:
@@ -190,7 +190,7 @@ class _Equations:
             yield self.pack(c1, c2, self._penalty(self.moments(c1, c2).active))
 
     def linear_response(self, threshold: float, slope: float) -> Array:
-        """At the threshold 1/c2 and gam vanish; to first order they are proportional to the distance from it."""
+        """Return the unknowns to first order in the distance from the threshold, at which 1/c2 and gam vanish."""
         average, delta = self.population.averages(0.0), STEP
         at = self.moments(slope / delta, 1 / delta)
         first = (at.square * delta**2 / at.active - 1) / delta  # d(F/P)/d(1/c2) = E h/P, h = (Z - c T)_+
@@ -201,54 +201,54 @@ class _Equations:
         return self.pack(slope / delta, 1 / delta, ratio * delta)
 
     def iterate(self, c1: float, c2: float, steps: int) -> tuple[float, float]:
-        """Damped iteration of the three equations, the penalty eliminated."""
+        """Return c1 and c2 after damped iterations of the three equations, with the penalty eliminated."""
         for _ in range(steps):
-            found = self.moments(c1, c2)
-            new1, size = self._map(found, self.population.averages(self._penalty(found.active)))
+            hinge = self.moments(c1, c2)
+            new1, size = self._map(hinge, self.population.averages(self._penalty(hinge.active)))
             new2 = float(np.sqrt(max(size - new1**2, 1e-6 * size)))
             c1, c2 = c1 + DAMPING * (new1 - c1), c2 + DAMPING * (new2 - c2)
         return c1, c2
 
     def residual(self, unknowns: Array, order: int = 24) -> Array:
-        """How far (5) is from holding, relative to the size of each equation."""
+        """Return the residuals of (5), relative to the size of each equation."""
         c1, c2, penalty = self.read(unknowns)
-        found, average = truncated(self.labels, self.rho, c1, c2, order), self.population.averages(penalty)
-        new1, size = self._map(found, average)
+        hinge, average = truncated(self.labels, self.rho, c1, c2, order), self.population.averages(penalty)
+        new1, size = self._map(hinge, average)
         total = c1**2 + c2**2
-        wanted = self.population.load * float(average.E1)
-        last = [1 - size / total, found.active / wanted - 1]
+        support = self.population.load * float(average.E1)
+        last = [1 - size / total, hinge.active / support - 1]
         return np.array([(c1 - new1) / np.sqrt(total), *last] if self.informative else last)
 
     def point(self, unknowns: Array, accuracy: float) -> MarginPoint:
-        """The observables (6)."""
+        """Return the observables (6)."""
         c1, c2, penalty = self.read(unknowns)
-        found, average = self.moments(c1, c2), self.population.averages(penalty)
-        noise = found.square / found.active**2 * self.population.load
-        margin = float((found.slope**2 * average.W12 + noise * average.E12) ** -0.5)
+        hinge, average = self.moments(c1, c2), self.population.averages(penalty)
+        noise = hinge.square / hinge.active**2 * self.population.load
+        margin = float((hinge.slope**2 * average.W12 + noise * average.E12) ** -0.5)
         error = misclassification(self.labels, self.rho * c1 / float(np.hypot(c1, c2)))
-        return MarginPoint(True, margin, error, found.active, c1 * margin, c2 * margin, max(accuracy, 1e-13))
+        return MarginPoint(True, margin, error, hinge.active, c1 * margin, c2 * margin, max(accuracy, 1e-13))
 
     def moments(self, c1: float, c2: float) -> Moments:
-        """P, F2, b at one pair."""
+        """Return P, F2 and b at a pair (c1, c2)."""
         return truncated(self.labels, self.rho, c1, c2)
 
     def pack(self, c1: float, c2: float, penalty: float) -> Array:
-        """(c1, c2, gam) as unknowns."""
+        """Return the unknowns for (c1, c2, gam)."""
         last = [np.log(c2), np.log(penalty)]
         return np.array([np.log(c1 / c2), *last] if self.informative else last)
 
     def read(self, unknowns: Array) -> tuple[float, float, float]:
-        """(c1, c2, gam) from the unknowns; trial points stay clear of overflow."""
+        """Return (c1, c2, gam) from the unknowns, clipped to avoid overflow at trial points."""
         values = np.exp(np.clip(unknowns, -LARGEST_LOG, LARGEST_LOG))
         c2, penalty = float(values[-2]), float(values[-1])
         return (float(values[0]) * c2 if self.informative else 0.0), c2, penalty
 
-    def _map(self, found: Moments, average: Averages) -> tuple[float, float]:
-        """The right sides of the first two equations."""
-        noise = found.square / found.active**2 * self.population.load
-        return float(found.slope * average.W1), float(found.slope**2 * average.W2 + noise * average.E2)
+    def _map(self, hinge: Moments, average: Averages) -> tuple[float, float]:
+        """Return the right sides of the first two equations."""
+        noise = hinge.square / hinge.active**2 * self.population.load
+        return float(hinge.slope * average.W1), float(hinge.slope**2 * average.W2 + noise * average.E2)
 
     def _penalty(self, active: float) -> float:
-        """The penalty at which P = (N/n) E1; next to nothing where P is still too large for any."""
+        """Return the penalty at which P = (N/n) E1, or a very small penalty if P is too large for any penalty."""
         share = active / self.population.load
         return max(self.population.penalty(share), FLOOR) if share < self.population.rank * (1 - 1e-12) else FLOOR

@@ -3,9 +3,9 @@
 Setting.  n samples x ~ N(0, 1_p) with labels P(y = +1 | x) = f(<beta, x>), |beta| = 1; kappa = max_{|a| <= 1} min_i y_i <a, x_i>,
           without an intercept.
 Limit.    n, p -> infinity with p/n -> `ratio`.
-Result.   The data can be separated exactly when p/n > min_c E(Z - c T)_+^2, T = y <beta, x>; then margin, classification error and the
-          share of support vectors solve three equations (`margin_system`, docs/theory/margins.md, eqs. 5-7, with Sigma = 1).
-          Below the threshold there is no classifier: `separable` and `margin` are 0, the other two observables are infinite.
+Result.   The data can be separated exactly when p/n > min_c E(Z - c T)_+^2, T = y <beta, x>. Then margin, classification error and the
+          share of support vectors follow from three equations (`margin_system`, docs/theory/margins.md, eqs. 5-7, with Sigma = 1).
+          Below the threshold there is no classifier. There `separable` and `margin` are 0, and the other two observables are infinite.
 Status.   Theorem (Gordon's inequality; Montanari, Ruan, Sohn and Yan 2019; for pure noise Gardner 1988, threshold Cover 1965).
 """
 
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limitlab.laws import Draw, Experiment, Values, parameter
-from limitlab.laws.classification.beside_best import BesideBest, Best, best_classifier
+from limitlab.laws.classification.beside_best import Best, HasBayesError, best_classifier
 from limitlab.laws.classification.margin_system import MarginPoint, separability_threshold, solve_margin
 from limitlab.laws.classification.populations import Isotropic, LabelledLaw
 from limitlab.models.links import Labels
@@ -26,26 +26,26 @@ __all__ = ["MaxMargin"]
 Array = NDArray[np.float64]
 
 NO_CLASSIFIER = 1.0
-"""Error and support share of a draw that cannot be separated: the maximiser is a = 0, which is wrong on every sample."""
+"""Error and support share of a draw that cannot be separated, whose maximiser a = 0 is wrong on every sample."""
 
 
 TEST_ROWS, TEST_PER_SAMPLE = 2000, 10
-"""A classifier is tested on so many fresh inputs, or so many times the training samples if that is more."""
+"""Least number of fresh inputs of a test, and least number of fresh inputs per training sample."""
 
 
 def test_rows(samples: int) -> int:
-    """Number of fresh inputs on which a classifier of so many samples is tested."""
+    """Return the number of fresh inputs on which a classifier of `samples` samples is tested."""
     return max(TEST_ROWS, TEST_PER_SAMPLE * samples)
 
 
 def mistakes(labels: Labels, score: Array, output: Array) -> float:
-    """Share of wrong answers on inputs with these scores, averaged over their labels; an output of 0 is wrong."""
+    """Return the share of wrong outputs on inputs with these scores, averaged over their labels; an output of 0 is wrong."""
     p = labels.probability(score)
     return float(np.mean(p * (output <= 0) + (1 - p) * (output >= 0)))
 
 
 def limits(point: MarginPoint) -> dict[str, float]:
-    """The solution of the margin equations under the names of the observables."""
+    """Return the solution of the margin equations as a dictionary of observables."""
     return dict(
         separable=float(point.separable),
         margin=point.margin,
@@ -55,17 +55,17 @@ def limits(point: MarginPoint) -> dict[str, float]:
     )
 
 
-def of_data_set(found: HardMargin, error: float) -> dict[str, float]:
-    """The same observables of one data set."""
+def of_data_set(solution: HardMargin, error: float) -> dict[str, float]:
+    """Return the observables of one data set from its largest margin."""
     return dict(
-        separable=float(found.separable),
-        margin=found.margin,
-        classification_error=error if found.separable else NO_CLASSIFIER,
-        support_fraction=found.support.size / found.weights.size if found.separable else NO_CLASSIFIER,
+        separable=float(solution.separable),
+        margin=solution.margin,
+        classification_error=error if solution.separable else NO_CLASSIFIER,
+        support_fraction=solution.support.size / solution.weights.size if solution.separable else NO_CLASSIFIER,
     )
 
 
-class MaxMargin(LabelledLaw, BesideBest):
+class MaxMargin(LabelledLaw, HasBayesError):
     """Can a linear classifier separate n labelled points in p dimensions, by what margin, and how well does it predict?
 
     Examples
@@ -89,7 +89,7 @@ class MaxMargin(LabelledLaw, BesideBest):
     observables = ("separable", "margin", "classification_error", "support_fraction")
     simulation = Experiment("number of features p", sizes=(40, 80, 160), draws=40)
     revision = 2
-    # Noisy labels of two kinds, more and fewer features than samples
+    # Noisy labels of two kinds, and more and fewer features than samples
     points = (
         dict(ratio=1.5, link="probit", link_strength=2.0),
         dict(ratio=0.7, link="flip", link_strength=0.1),
@@ -98,25 +98,25 @@ class MaxMargin(LabelledLaw, BesideBest):
     ratio: float = parameter(1.0, symbol="p/n", above=0, scale="log", count="size / value")
 
     def predicted(self) -> Values:
-        """The limit at the law's own parameters."""
+        """Return the limit at the law's parameters."""
         return limits(solve_margin(self.labels.oriented(), Isotropic(self.ratio)))
 
     def measured(self, draw: Draw) -> Values:
-        """One draw; its classifier is tested on fresh inputs."""
+        """Return the observables of one draw, whose classifier is tested on fresh inputs."""
         rng, n = draw.rng, draw.count("ratio")
         X = rng.standard_normal((n, draw.size))
-        y = self.labels.draw(rng, X[:, 0])  # any direction is as good as the first
-        found = hard_margin(y[:, None] * X)
+        y = self.labels.draw(rng, X[:, 0])  # by symmetry the direction is the first axis
+        solution = hard_margin(y[:, None] * X)
         fresh = rng.standard_normal((test_rows(n), draw.size))
-        error = mistakes(self.labels, fresh[:, 0], fresh @ found.direction) if found.separable else NO_CLASSIFIER
-        return of_data_set(found, error)
+        error = mistakes(self.labels, fresh[:, 0], fresh @ solution.direction) if solution.separable else NO_CLASSIFIER
+        return of_data_set(solution, error)
 
     def best_possible(self) -> Best:
-        """The best classifier on the same samples."""
+        """Return the best classifier on the same samples."""
         return best_classifier(self, self.ratio, self.labels)
 
     def separability_ratio(self) -> float:
-        """The least p/n at which the data can be separated; 0 when labels are a function of the score's sign.
+        """Return the least p/n at which the data can be separated; it is 0 if labels are a function of the score's sign.
 
         >>> MaxMargin(link="flip", link_strength=0.5).separability_ratio()       # labels by coin flips
         0.5

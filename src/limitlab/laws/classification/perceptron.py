@@ -1,10 +1,10 @@
-"""Rosenblatt's perceptron: at most (R/margin)^2 mistakes, in any order of presentation.
+"""Rosenblatt's perceptron, which makes at most (R/margin)^2 mistakes in any order of presentation.
 
 Setting.  w <- w + y x whenever y <w, x> <= 0, from w = 0, sample after sample in a cycle, until a whole cycle has no mistake. R is the
-          largest norm of an input, kappa the margin. Random inputs: x ~ N(0, 1_p), labels by tossing coins, p/n -> `ratio` above 1/2.
-Result.   mistakes <= (R/kappa)^2 for every separable data set (Novikoff). Random inputs: R^2/p -> 1, so that the bound per dimension
+          largest norm of an input, kappa the margin. Random data have x ~ N(0, 1_p) and labels by tossing coins, p/n -> `ratio` above 1/2.
+Result.   mistakes <= (R/kappa)^2 for every separable data set (Novikoff). For random data R^2/p -> 1, so that the bound per dimension
           tends to 1/kappa^2 with (1 + kappa^2) Phi(kappa) + kappa phi(kappa) = p/n (docs/theory/margins.md, equations (12)-(13)).
-Status.   Theorem. How many mistakes are made below the bound is not predicted: they are measured (`mistakes` of an experiment).
+Status.   Theorem. The law does not predict the number of mistakes. An experiment measures it (`mistakes`).
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ __all__ = ["Perceptron", "random_label_margin"]
 Array = NDArray[Any]
 
 CYCLES = 10**6
-DATA_SETS = 4  # of random inputs, in one draw
+DATA_SETS = 4  # number of data sets with random inputs in one draw
 
 
 def random_label_margin(ratio: ArrayLike) -> Array:
-    """Margin of standard Gaussian inputs with labels by tossing coins, p/n above 1/2; broadcasts (eq. 13).
+    """Return the margin of standard Gaussian inputs with labels by tossing coins, for p/n above 1/2 (eq. 13).
 
     >>> random_label_margin([0.8, 2.0, 5.0]).round(9).tolist()
     [0.310578448, 1.034314061, 2.001435584]
@@ -47,29 +47,31 @@ def random_label_margin(ratio: ArrayLike) -> Array:
 
 
 def perceptron_mistakes(vectors: Array) -> int:
-    """Updates until every product <v_i, w> is positive, presenting v_1, ..., v_n in a cycle; v_i = y_i x_i are separable.
+    """Return the number of updates until every product <v_i, w> is positive.
+
+    The separable vectors v_i = y_i x_i are presented in a cycle.
 
     >>> perceptron_mistakes(np.array([[2.0, 1.0], [1.0, 3.0], [-1.0, 2.0], [3.0, -1.0]]))
     4
     """
     gram = vectors @ vectors.T
     products, mistakes = np.zeros(len(vectors)), 0
-    place = 0  # of the sample that comes next
+    place = 0  # index of the next sample
     for _ in range(CYCLES * len(vectors)):
         wrong = np.flatnonzero(products <= 0)
         if not wrong.size:
             return mistakes
         later = wrong[np.searchsorted(wrong, place) :]
-        chosen = int(later[0] if later.size else wrong[0])
-        products = products + gram[chosen]
-        mistakes, place = mistakes + 1, chosen + 1
-    raise Refused("the data are not allowed: the perceptron does not come to an end, no direction separates them")
+        sample = int(later[0] if later.size else wrong[0])
+        products = products + gram[sample]
+        mistakes, place = mistakes + 1, sample + 1
+    raise Refused("the data are not allowed: no direction separates them, so the perceptron does not stop")
 
 
 class Perceptron(Law):
     """How many mistakes does the perceptron make before it separates its data, at most?
 
-    Made from your data by `from_data(X, y)`, or with random inputs and labels and `ratio` features per sample.
+    Use `from_data(X, y)` for your data. Otherwise inputs and labels are random, with `ratio` features per sample.
 
     Examples
     --------
@@ -90,7 +92,7 @@ class Perceptron(Law):
     page = "margins"
     observables = {
         **shared("margin", "support_fraction"),
-        # predicted and measured, but not compared: R^2/p - 1 falls like sqrt(log(n)/p), and no size that fits here decides
+        # not compared, because R^2/p - 1 falls like sqrt(log(n)/p), too slowly for the sizes of an experiment
         "mistake_bound": observable(
             "bound on the mistakes, per dimension for random inputs", r"R^2/(\kappa^2 p)", compared=False
         ),
@@ -98,7 +100,7 @@ class Perceptron(Law):
         "largest_ratio": observable("largest number of mistakes over its bound", r"k\kappa^2/R^2", compared=False),
     }
     simulation = Experiment("number of features p", sizes=(60, 120, 240), draws=60)
-    # Fewer and more samples than features; close to 1/2 the bound has a heavy tail
+    # Fewer and more samples than features, but not close to 1/2, where the bound has a heavy tail
     points = (
         dict(ratio=1.5),
         dict(ratio=4.0),
@@ -114,12 +116,12 @@ class Perceptron(Law):
         if self.targets is not None and not set(self.targets) <= {-1.0, 1.0}:
             raise Refused(f"targets = {sorted(set(self.targets))[:5]} are not allowed: labels must be -1 or +1")
         if self.inputs is not None and not self.hard_margin.separable:
-            raise Refused("inputs are not allowed: no direction separates them, and the perceptron never comes to an end")
+            raise Refused("inputs are not allowed: no direction separates them, so the perceptron does not stop")
         return self
 
     @classmethod
     def from_data(cls, X: ArrayLike, y: ArrayLike) -> Self:
-        """The perceptron on a data set: inputs, one row per sample, and labels -1, +1."""
+        """Return the law of a data set of inputs, one row per sample, and labels -1, +1."""
         table, labels = np.asarray(X, dtype=float), np.asarray(y, dtype=float)
         return cls(inputs=tuple(map(tuple, table.tolist())), targets=tuple(labels.tolist()))
 
@@ -127,9 +129,9 @@ class Perceptron(Law):
 
     @cached_property
     def vectors(self) -> Array:
-        """y_i x_i of the data set."""
+        """The vectors y_i x_i of the data set."""
         if self.inputs is None or self.targets is None:
-            raise Refused("this law has random inputs: make it by from_data(X, y) to ask about a data set")
+            raise Refused("this law has random inputs and no data set: create the law with from_data(X, y)")
         return np.asarray(self.targets)[:, None] * np.asarray(self.inputs)
 
     @cached_property
@@ -139,22 +141,22 @@ class Perceptron(Law):
 
     @property
     def margin(self) -> float:
-        """The largest margin of the data set; for random inputs its limit."""
+        """The largest margin of the data set, or its limit for random inputs."""
         return float(self.evaluate()["margin"])
 
     @property
     def radius(self) -> float:
-        """R: the largest norm of an input."""
+        """The largest norm R of an input."""
         return float(np.linalg.norm(self.vectors, axis=1).max())
 
     @property
     def mistake_bound(self) -> float:
-        """(R/margin)^2; for random inputs the limit per dimension."""
+        """The bound (R/margin)^2, or its limit per dimension for random inputs."""
         return float(self.evaluate()["mistake_bound"])
 
     @property
     def mistakes(self) -> int:
-        """Mistakes in cyclic order."""
+        """Number of mistakes in cyclic order."""
         return perceptron_mistakes(self.vectors)
 
     @property
@@ -165,18 +167,18 @@ class Perceptron(Law):
     # -- the law -----------------------------------------------------------------------------------------------------------
 
     def predicted(self, ratio: Array) -> Values:
-        """Margin and bound, of the data set or of random inputs per dimension."""
+        """Return margin and bound, of the data set or per dimension for random inputs."""
         if self.inputs is not None:
-            found = self.hard_margin
-            accuracy = max((found.upper - found.lower) / found.margin, 1e-15)
-            bound = (self.radius / found.margin) ** 2
-            share = found.support.size / len(self.vectors)
-            return dict(margin=found.margin, support_fraction=share, mistake_bound=bound, accuracy=2 * accuracy)
+            solution = self.hard_margin
+            accuracy = max((solution.upper - solution.lower) / solution.margin, 1e-15)
+            bound = (self.radius / solution.margin) ** 2
+            share = solution.support.size / len(self.vectors)
+            return dict(margin=solution.margin, support_fraction=share, mistake_bound=bound, accuracy=2 * accuracy)
         margin = random_label_margin(ratio)
         return dict(margin=margin, support_fraction=ndtr(margin), mistake_bound=margin**-2, accuracy=1e-14)
 
     def measured(self, draw: Draw) -> Values:
-        """The perceptron on a few fresh data sets, or on the given one (then size and seed are not used)."""
+        """Run the perceptron on a few fresh data sets, or on the law's data set, which ignores size and seed."""
         if self.inputs is not None:
             return presented(self.vectors, 1)
         runs = [presented(self._separable(draw), draw.size) for _ in range(DATA_SETS)]
@@ -184,27 +186,27 @@ class Perceptron(Law):
         return {**means, "largest_ratio": max(run["largest_ratio"] for run in runs)}
 
     def _separable(self, draw: Draw) -> Array:
-        """Labelled inputs y_i x_i, which are Gaussian; a small draw may be inseparable by chance."""
+        """Draw labelled inputs y_i x_i, which are Gaussian, and repeat the draw if it is inseparable by chance."""
         for _ in range(100):
             vectors = draw.rng.standard_normal((draw.count("ratio"), draw.size))
             if hard_margin(vectors).separable:
                 return vectors
         raise Refused(
-            f"size = {draw.size} is not allowed: no separable draw was found at ratio = {self.ratio:g}; use a larger one"
+            f"size = {draw.size} is not allowed: no draw at ratio = {self.ratio:g} was separable; use a larger size"
         )
 
     def realised(self, size: int) -> Self:
-        """The law with the ratio that `size` features give; a data set has its own."""
+        """Return the law with the ratio at `size` features; a law with a data set is unchanged."""
         return self if self.inputs is not None else super().realised(size)
 
 
 def presented(vectors: Array, dimension: int) -> dict[str, float]:
-    """Margin of one data set, bound and number of mistakes per dimension, and their ratio."""
-    found = hard_margin(vectors)
-    bound, mistakes = float((vectors**2).sum(axis=1).max()) / found.margin**2, perceptron_mistakes(vectors)
+    """Return the margin of one data set, bound and number of mistakes per dimension, and their ratio."""
+    solution = hard_margin(vectors)
+    bound, mistakes = float((vectors**2).sum(axis=1).max()) / solution.margin**2, perceptron_mistakes(vectors)
     return dict(
-        margin=found.margin,
-        support_fraction=found.support.size / len(vectors),
+        margin=solution.margin,
+        support_fraction=solution.support.size / len(vectors),
         mistake_bound=bound / dimension,
         mistakes=mistakes / dimension,
         largest_ratio=mistakes / bound,

@@ -1,12 +1,12 @@
-"""What the limit of a linear classifier needs to know of its features: a load, a correlation, and six spectral averages.
+"""Load, correlation and six spectral averages of the features of a linear classifier, which determine its limit.
 
-Setting.  Centred Gaussian features u in R^N with covariance Sigma; the label sees them through a direction: of the standard
-          Gaussian score behind the label, a part of correlation rho is a function of u. With n samples the *load* is N/n.
+Setting.  Centred Gaussian features u in R^N with covariance Sigma. The label depends on one direction. Of the standard Gaussian score of
+          the label, a part of correlation rho is a function of u. With n samples the *load* is N/n.
 Result.   A penalty gam |a|^2 enters through averages over the spectrum of Sigma (E) and over the direction of the label (W):
 
               E1 = E Sigma/(Sigma + gam),   E12 = E Sigma/(Sigma + gam)^2,   E2 = E Sigma^2/(Sigma + gam)^2,
 
-          and W1, W12, W2 the same, weighted by the label's direction and divided by their value at gam = 0.
+          and W1, W12, W2 are the same averages, weighted by the label's direction and divided by their value at gam = 0.
           See docs/theory/margins.md, section 2.
 """
 
@@ -50,7 +50,7 @@ class Isotropic:
     rank: float = 1.0
 
     def averages(self, penalty: ArrayLike) -> Averages:
-        """The averages for Sigma = 1."""
+        """Return the averages for Sigma = 1."""
         share = 1 / (1 + np.asarray(penalty, dtype=float))
         return Averages(share, share**2, share**2, share, share**2, share**2)
 
@@ -61,7 +61,9 @@ class Isotropic:
 
 @dataclass(frozen=True)
 class RandomFeatures:
-    """Random features in their Gaussian equivalent: Sigma = mu1^2 W W' + mu*^2, W with `width` rows per column, of unit length.
+    """Gaussian equivalent of random features, with covariance Sigma = mu1^2 W W' + mu*^2.
+
+    W has `width` rows per column, and its rows have unit length.
 
     >>> population = RandomFeatures(width=2.0, samples=2.0, linear=0.5, nonlinear=0.0908450569081047**0.5)
     >>> round(population.correlation, 10)
@@ -75,21 +77,24 @@ class RandomFeatures:
 
     @property
     def load(self) -> float:
-        """Features per sample, N/n."""
+        """Number of features per sample, N/n."""
         return self.width / self.samples
 
     @property
     def correlation(self) -> float:
-        """rho: how well the features could tell the score behind the label."""
+        """Correlation rho between the best linear prediction from the features and the score of the label."""
         return float(np.sqrt(min(self.width * self.linear**2 * float(self._signal(0.0)), 1.0)))
 
     @property
     def rank(self) -> float:
-        """Share of directions with some variance: all, unless the activation is linear and there are more neurons than inputs."""
+        """Share of directions with positive variance.
+
+        It is below 1 only if the activation is linear and there are more neurons than inputs.
+        """
         return 1.0 if self.nonlinear > 0 else min(1.0, 1 / self.width)
 
     def _roots(self, penalty: ArrayLike) -> tuple[Array, Array]:
-        """1/E[1/(Sigma + gam)], and the root R of the Marchenko-Pastur equation (docs/theory/margins.md, eq. 3)."""
+        """Return 1/E[1/(Sigma + gam)], and the root R of the Marchenko-Pastur equation (docs/theory/margins.md, eq. 3)."""
         c, mu1 = self.width, self.linear**2
         a = self.nonlinear**2 + np.asarray(penalty, dtype=float)
         h = mu1 * (1 - c) + a
@@ -99,19 +104,19 @@ class RandomFeatures:
         return inverse, root
 
     def _signal(self, penalty: ArrayLike) -> Array:
-        """E s/(mu1^2 s + mu*^2 + gam) over eigenvalues s of W W'."""
+        """Return E s/(mu1^2 s + mu*^2 + gam) over eigenvalues s of W W'."""
         return np.asarray(1 / (self._roots(penalty)[0] + self.width * self.linear**2))
 
     def averages(self, penalty: ArrayLike) -> Averages:
-        """The averages from the Stieltjes transform of W W' and its derivative (docs/theory/margins.md, eq. 3)."""
+        """Return the averages from the Stieltjes transform of W W' and its derivative (docs/theory/margins.md, eq. 3)."""
         gam = np.asarray(penalty, dtype=float)
         c, mu1, mus = self.width, self.linear**2, self.nonlinear**2
         inverse, root = self._roots(gam)
         grown, above = inverse + c * mu1, mus + gam
-        # Averages of s/(.), s/(.)^2, s^2/(.)^2 over the spectrum of W W', (.) = mu1^2 s + mu*^2 + gam: no differences anywhere.
+        # Averages of s/(.), s/(.)^2, s^2/(.)^2 over the spectrum of W W', (.) = mu1^2 s + mu*^2 + gam, without differences
         signal, signal2 = 1 / grown, 1 / (root * grown)
         signal22 = signal * (2 * above * (1 + c) + mu1 * (1 - c) ** 2) / ((root + above) * root)
-        rest, rest2 = (1 / inverse, grown / (root * inverse**2)) if mus > 0 else (0.0, 0.0)  # of 1/(.), 1/(.)^2
+        rest, rest2 = (1 / inverse, grown / (root * inverse**2)) if mus > 0 else (0.0, 0.0)  # averages of 1/(.) and 1/(.)^2
         E1, E12 = mu1 * signal + mus * rest, mu1 * signal2 + mus * rest2
         E2 = mu1**2 * signal22 + 2 * mu1 * mus * signal2 + mus**2 * rest2
         start = self._signal(0.0)
@@ -141,10 +146,13 @@ class Groups:
     rank: float = 1.0
 
     def averages(self, penalty: ArrayLike) -> Averages:
-        """The averages as sums over the groups; those of the label's direction are weighted by its variance in each."""
+        """Return the averages as sums over the groups.
+
+        The averages of the label's direction are weighted by its variance in each group.
+        """
         s, gam = np.asarray(self.eigenvalues), np.asarray(penalty, dtype=float)[..., None]
-        kept = s / (s + gam)
-        powers = (kept, kept / (s + gam), kept**2)
+        filtered = s / (s + gam)
+        powers = (filtered, filtered / (s + gam), filtered**2)
         return Averages(
             *((np.asarray(self.shares) * power).sum(axis=-1) for power in powers),
             *((np.asarray(self.energy) * power).sum(axis=-1) for power in powers),
@@ -160,11 +168,11 @@ class Groups:
 Population = Isotropic | Groups | RandomFeatures
 
 
-# -- The parameters that all laws of classification share: how labels depend on a Gaussian score ---------------------
+# -- Parameters of all laws of classification, which determine how labels depend on a Gaussian score -----------------
 
 
 class LabelledLaw(Law):
-    """Labels y = -1, +1 with P(y = +1 | x) = f(<beta, x>), |beta| = 1."""
+    """Base class of laws with labels y = -1, +1 and P(y = +1 | x) = f(<beta, x>), |beta| = 1."""
 
     link: Link = parameter(
         "sign",
@@ -189,5 +197,5 @@ class LabelledLaw(Law):
 
     @property
     def labels(self) -> Labels:
-        """Link and strength together."""
+        """Link and strength of the labels."""
         return Labels(self.link, self.link_strength)

@@ -3,11 +3,11 @@
 Setting.  x ~ N(0, 1_d); labels P(y = +1 | x) = f(<beta, x>), |beta| = 1; features u_j = sigma(<w_j, x>), j <= N, with w_j uniform on the
           unit sphere; kappa = max_{|a| <= 1} min_i y_i <a, u_i> over n samples, without an intercept.
 Limit.    n, N, d -> infinity with N/d -> psi1 (`width_ratio`) and n/d -> psi2 (`sample_ratio`).
-Result.   The features act like mu1 <w_j, x> + mu* z_j with independent noise z, so like Gaussian ones of covariance
-          Sigma = mu1^2 W W' + mu*^2; the margin equations hold with its spectral averages (docs/theory/margins.md, eqs. 3-7).
-          Below the separability threshold `separable` and `margin` are 0 and the other two observables are infinite.
-Status.   For the Gaussian features a theorem; that nonlinear features behave like them is a conjecture for the largest margin
-          (Montanari, Ruan, Sohn and Yan 2019), supported by the experiments here.
+Result.   The features act like mu1 <w_j, x> + mu* z_j with independent noise z, which are Gaussian features of covariance
+          Sigma = mu1^2 W W' + mu*^2. The margin equations hold with its spectral averages (docs/theory/margins.md, eqs. 3-7).
+          Below the separability threshold `separable` and `margin` are 0, and the other two observables are infinite.
+Status.   Theorem for the Gaussian features. It is a conjecture that nonlinear features have the same largest margin (Montanari, Ruan,
+          Sohn and Yan 2019). The experiments here support it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pydantic import model_validator
 
 from limitlab.errors import Refused
 from limitlab.laws import Cost, Draw, Experiment, Values, observable, parameter, shared
-from limitlab.laws.classification.beside_best import BesideBest, Best, best_classifier
+from limitlab.laws.classification.beside_best import Best, HasBayesError, best_classifier
 from limitlab.laws.classification.margin_system import separability_threshold, solve_margin
 from limitlab.laws.classification.max_margin import NO_CLASSIFIER, limits, mistakes, of_data_set, test_rows
 from limitlab.laws.classification.populations import LabelledLaw, RandomFeatures
@@ -34,11 +34,11 @@ __all__ = ["RandomFeaturesMargin"]
 
 Array = NDArray[np.float64]
 
-CENTRED = 1e-12  # activations with a relatively smaller mean have none
+CENTRED = 1e-12  # an activation with a smaller relative mean counts as centred
 
 
-class FeatureClassifier(LabelledLaw, BesideBest):
-    """Classification on random features: parameters, checks and draws that the margin and the convex losses share."""
+class FeatureClassifier(LabelledLaw, HasBayesError):
+    """Base class of laws of classification on random features, with common parameters, checks and draws."""
 
     width_ratio: float = parameter(2.0, above=0, scale="log", count="size * value")
     sample_ratio: float = parameter(2.0, above=0, scale="log", count="size * value")
@@ -51,7 +51,7 @@ class FeatureClassifier(LabelledLaw, BesideBest):
     def _usable_features(self) -> Self:
         mu = self.moments
         if mu.linear == 0 and mu.nonlinear == 0:
-            raise Refused(f"activation = {self.activation!r} is not allowed: it is constant, so that there are no features")
+            raise Refused(f"activation = {self.activation!r} is not allowed: it is constant and has no features")
         if abs(mu.mean) > CENTRED * max(abs(mu.linear), mu.nonlinear) and not self.labels.symmetric:
             raise Refused(
                 f"link = {self.link.name!r} is not allowed with an activation of mean {mu.mean:.6g}: the mean acts as a free "
@@ -61,7 +61,7 @@ class FeatureClassifier(LabelledLaw, BesideBest):
 
     @property
     def moments(self) -> Moments:
-        """mu0, mu1, mu* of the activation."""
+        """The moments mu0, mu1, mu* of the activation."""
         return moments(self.activation)
 
     @property
@@ -71,22 +71,22 @@ class FeatureClassifier(LabelledLaw, BesideBest):
         return RandomFeatures(self.width_ratio, self.sample_ratio, abs(mu.linear), mu.nonlinear)
 
     def best_possible(self) -> Best:
-        """The best classifier that sees the inputs themselves."""
+        """Return the best classifier with access to the inputs."""
         return best_classifier(self, 1 / self.sample_ratio, self.labels)
 
 
 class LabelledFeatures:
-    """One experiment: neurons, features of the training samples, labels, and how to test a classifier."""
+    """Data of one experiment, with neurons, features of the training samples, labels, and tests of a classifier."""
 
     def __init__(self, law: FeatureClassifier, draw: Draw):
         self.law, self.rng = law, draw.rng
         self.weights = draw_weights(self.rng, draw.count("width_ratio"), draw.size)
         self.X = self.rng.standard_normal((draw.count("sample_ratio"), draw.size))
         self.features = self._features(self.X)
-        self.y = law.labels.draw(self.rng, self.X[:, 0])  # any direction is as good as the first
+        self.y = law.labels.draw(self.rng, self.X[:, 0])  # by symmetry the direction is the first axis
 
     def with_features_of(self, law: FeatureClassifier) -> Self:
-        """The same neurons, inputs and labels with the features of another law, their noise drawn afresh."""
+        """Return the same neurons, inputs and labels with the features of another law and fresh noise of the features."""
         other = copy.copy(self)
         other.law = law
         other.features = other._features(self.X)
@@ -98,12 +98,15 @@ class LabelledFeatures:
         return nonlinear_features(X, self.weights, self.law.activation)
 
     def error(self, a: Array) -> float:
-        """P(y <a, u> <= 0) on fresh inputs, averaged over their labels."""
+        """Return P(y <a, u> <= 0) on fresh inputs, averaged over their labels."""
         X = self.rng.standard_normal((test_rows(len(self.y)), self.weights.shape[1]))
         return mistakes(self.law.labels, X[:, 0], self._scores(X, a))
 
     def _scores(self, X: Array, a: Array) -> Array:
-        """<a, u> at new inputs; the noise of linear features enters as one normal number per input, of standard deviation mu* |a|."""
+        """Return <a, u> at new inputs.
+
+        The noise of linear features is one normal number per input, of standard deviation mu* |a|.
+        """
         if self.law.features == "nonlinear":
             return np.asarray(self._features(X) @ a)
         mu, noise = self.law.moments, self.rng.standard_normal(len(X))
@@ -112,7 +115,7 @@ class LabelledFeatures:
         )
 
     def latent_correlation(self) -> float:
-        """How well the best linear function of these features tells the score (equation 3 before the limit)."""
+        """Return the correlation of the best linear function of these features with the score (equation 3 before the limit)."""
         mu = self.law.moments
         s, vectors = np.linalg.eigh(self.weights.T @ self.weights)
         signal = mu.linear**2 * np.maximum(s, 0.0)
@@ -152,43 +155,43 @@ class RandomFeaturesMargin(FeatureClassifier):
     }
     simulation = Experiment(sizes=(30, 60, 120), draws=40)
     revision = 3
-    # Noisy labels on centred neurons; linear features with a mean
+    # Noisy labels on centred neurons, then linear features with a mean
     points = (
         dict(width_ratio=2.0, sample_ratio=1.5, activation="tanh", link="probit", link_strength=2.0),
         dict(width_ratio=3.0, sample_ratio=2.0, activation="relu", features="linear"),
     )
 
     def draw_cost(self, size: int) -> Cost:
-        """Features, and the working memory of the quadratic program."""
+        """Return the cost of the features and of the quadratic program's working memory."""
         return self.matrix_cost(size, matrices=30.0)
 
     def predicted(self) -> Values:
-        """The limit at the law's own parameters."""
+        """Return the limit at the law's parameters."""
         population = self.population
-        found = limits(solve_margin(self.labels.oriented(), population))
-        return {**found, "latent_correlation": population.correlation}
+        margin_limits = limits(solve_margin(self.labels.oriented(), population))
+        return {**margin_limits, "latent_correlation": population.correlation}
 
     def measured(self, draw: Draw) -> Values:
-        """One draw of neurons, inputs and labels."""
+        """Return the observables of one draw of neurons, inputs and labels."""
         data = LabelledFeatures(self, draw)
-        found = hard_margin(data.y[:, None] * data.features)
-        error = data.error(found.direction) if found.separable else NO_CLASSIFIER
-        return {**of_data_set(found, error), "latent_correlation": data.latent_correlation()}
+        solution = hard_margin(data.y[:, None] * data.features)
+        error = data.error(solution.direction) if solution.separable else NO_CLASSIFIER
+        return {**of_data_set(solution, error), "latent_correlation": data.latent_correlation()}
 
     def separability_width(self) -> float:
-        """The least `width_ratio` at which the data can be separated; infinite when no width suffices (linear neurons)."""
+        """Return the least `width_ratio` at which the data can be separated; it is inf if no width suffices (linear neurons)."""
         labels, population = self.labels.oriented(), self.population
 
         def excess(width: float) -> float:
             there = RandomFeatures(width, population.samples, population.linear, population.nonlinear)
             return there.load * there.rank - separability_threshold(labels, there.correlation)
 
-        # Increasing in the width: more neurons per sample, and features that know more of the label. No labels are harder than
-        # coin flips, which n/2 features separate; linear neurons beyond the d-th add nothing.
+        # The excess increases with the width, because load and correlation increase. The upper end of the bracket is n/2 features, which
+        # separate coin flips, the hardest labels. Linear neurons beyond the d-th do not help.
         high = population.samples / 2 if population.nonlinear > 0 else min(population.samples / 2, 1.0)
         if excess(high) < 0:
             return float("inf")
-        known = RandomFeatures(high, population.samples, population.linear, population.nonlinear).correlation
-        low = max(population.samples * separability_threshold(labels, known), 1e-6 * high)
+        correlation_at_high = RandomFeatures(high, population.samples, population.linear, population.nonlinear).correlation
+        low = max(population.samples * separability_threshold(labels, correlation_at_high), 1e-6 * high)
         each = np.vectorize(lambda log_width: excess(float(np.exp(log_width))))
         return float(np.exp(bracketed_root(each, np.log(min(low, high)), np.log(high))))

@@ -18,7 +18,7 @@ from pydantic import model_validator
 from limitlab._core.apportion import apportion
 from limitlab.errors import Refused
 from limitlab.laws import Draw, Experiment, Law, parameter
-from limitlab.laws.classification.beside_best import BesideBest, Best, best_linear
+from limitlab.laws.classification.beside_best import Best, HasBayesError, best_linear
 from limitlab.models.designs import Design, Entries, draw_design
 from limitlab.numerics.equivalents import gaps
 
@@ -66,7 +66,7 @@ class Proportional(Law):
     ratio: float = parameter(2.0, above=0, scale="log", infinite=True, count="size / value")
 
 
-class LinearModel(GroupedSignal, Proportional, BesideBest):
+class LinearModel(GroupedSignal, Proportional, HasBayesError):
     """Linear model with random inputs, a discrete population spectrum, a dense signal, and noise."""
 
     assumptions = (

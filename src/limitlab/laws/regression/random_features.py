@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from limitlab.errors import Refused
 from limitlab.laws import CLOSED_FORM, Cost, Draw, Values
-from limitlab.laws.classification.beside_best import BesideBest, Best, best_linear
+from limitlab.laws.classification.beside_best import Best, HasBayesError, best_linear
 from limitlab.laws.regression._random_features_model import RandomFeaturesModel
 from limitlab.laws.regression._random_features_point import (
     best_ridge,
@@ -120,7 +120,7 @@ def limit_of(
     )
 
 
-class RandomFeaturesRidge(RandomFeaturesModel, BesideBest):
+class RandomFeaturesRidge(RandomFeaturesModel, HasBayesError):
     """How well does ridge regression on N random neurons generalise from n samples in dimension d?
 
     Examples

@@ -88,9 +88,9 @@ def predicted(parsed: ParsedLaw) -> xr.Dataset:
 
 def beside_best(parsed: ParsedLaw) -> xr.Dataset:
     """Return the error of a law, the best possible error and the gap, on the grid of swept parameters if there are any."""
-    from limitlab.laws.classification.beside_best import BesideBest
+    from limitlab.laws.classification.beside_best import HasBayesError
 
-    if not isinstance(parsed.law, BesideBest):
+    if not isinstance(parsed.law, HasBayesError):
         raise ValueError(
             f"--best is not allowed with {type(parsed.law).__name__}: the best possible error is known only for data of the channels "
             "of BayesOptimal"
