@@ -216,7 +216,8 @@ EARLY = (10, 20, 40)
 
 @claim("D6", AREA, TwoLayerDynamics, figure="two-layer-timeline")
 def timeline(check: Check) -> None:
-    """For a single index the network learns the direction at t = O(1), with equal test and train error, and overfits and unlearns at t = O(m).
+    """For a single index the network learns the direction at t = O(1), with equal test and train error; at t = O(m) it overfits
+    and unlearns.
 
     Measured: learning at t = O(1), and overfitting and unlearning at t = O(m).
     """

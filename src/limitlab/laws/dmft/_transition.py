@@ -120,10 +120,9 @@ def locate_threshold(
     """Locate gamma_GF from the two-time equations alone.
 
     Below gamma_GF, log train error against log time flattens; above, it steepens. The change of slope between two successive octaves
-    vanishes at an effective threshold. This threshold is computed for every
-    pair of octaves by interpolation between a few gamma, and drifts from pair to pair.
-    The limit of the drift (Aitken) is the value. Effective thresholds are 3 to 4 % above the closed form at time 40 and fall, so
-    long times need smaller `shares`.
+    vanishes at an effective threshold. This threshold is computed for every pair of octaves by
+    interpolation between a few gamma, and drifts from pair to pair. The limit of the drift (Aitken) is the value. Effective thresholds
+    are 3 to 4 % above the closed form at time 40 and fall, so long times need smaller `shares`.
 
     Parameters
     ----------
