@@ -261,7 +261,7 @@ STARTS = ("random_start", "random_labels_start", "large_start", "wrong_start")
 
 @claim("L9", _AREA, LeastSquaresDescent, figure="global-minima")
 def many_minima(check: Check) -> None:
-    """Least squares has many global minima. The start decides which one descent ends at, and some of them generalise badly.
+    """There are many global minima. The start determines which of them descent reaches, and some of them have a large test error.
 
     Checked: the nearest interpolant and its exact error in least squares, and a network on digits from four starts, all with
     train loss 0.

@@ -617,7 +617,7 @@ def three_time_scales(check: Check) -> None:
     """Pure noise with a(0) = O(1) has three time scales, 1, sqrt(m) and m; in the middle one the weights climb a spherical
     spin model whose threshold energy is the slope of the slow growth.
 
-    Compared: two-layer equations at growing width with the three regimes, and the spin model and its late energy with Gaussian tensors.
+    Compared: two-layer equations at growing width with the three regimes, the spin model and its late energy with Gaussian tensors.
     """
     law = MiddleRegime(kernel=(0.0, 0.5, 0.0, 0.5), x=(1.0, 2.0))
     limit = law.theory().second_layer.values
