@@ -3,8 +3,8 @@
     R(F) = E sup_{f in F} (1/n) sum_i e_i f(x_i),   e_i = +-1 independent (docs/theory/uniform_convergence.md, eqs. 1-3).
 
 For linear predictors of norm at most rho the supremum is rho |sum e_i x_i|/n. For two-layer networks with sum |a_j| <= gamma and unit
-neurons it is attained by a single neuron, gamma sup_w |sum e_i s(<w, x_i>)|/n, for every width. That supremum is not concave. Ascent from many
-starts gives a lower bound; in the plane, for relu, a sweep over the angles where a neuron switches gives it exactly.
+neurons it is attained by a single neuron, gamma sup_w |sum e_i s(<w, x_i>)|/n, for every width. That supremum is not concave.
+Ascent from many starts gives a lower bound; in the plane, for relu, a sweep over the angles where a neuron switches gives it exactly.
 """
 
 from __future__ import annotations
