@@ -140,7 +140,7 @@ def _square_matrix(values: ArrayLike) -> Floats:
 
 
 class DescentKernels:
-    """Two-time functions as block matrices (block row k: neurons after k steps), and their continuation by one step."""
+    """Two-time functions as block matrices (block row k belongs to the neurons after k steps), and their continuation by one step."""
 
     def __init__(
         self, start: Floats, overlap: Floats, signal: Floats, step: float, rate: float, ridge: Floats, steps: int

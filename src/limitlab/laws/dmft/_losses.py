@@ -120,7 +120,9 @@ def committee(
     target_function: Activation | str | None = "tanh",
     second_layer: float = 1.0,
 ) -> Loss:
-    """Return L = (y - f)^2 / 2 for the network f = (a/m) sum_j sigma(r_j) with fixed a, and y = phi(w) + noise e (None: phi = 0).
+    """Return L = (y - f)^2 / 2 for the network f = (a/m) sum_j sigma(r_j) with fixed a, and y = phi(w) + noise e.
+
+    `target_function` None means phi = 0.
 
     The mixed derivative comes from Stein's lemma if the derivative of the target is not available.
 

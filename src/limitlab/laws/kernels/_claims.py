@@ -451,7 +451,7 @@ PAIR = np.array([[1.0, 0.5, -0.3, 0.8], [0.2, -1.0, 0.4, 0.6]])
 
 @claim("M14", _AREA, figure="residual-kernel")
 def residual_networks(check: Check) -> None:
-    """Tangent kernels extend to other architectures: residual networks.
+    """Tangent kernels extend to other architectures, here to residual networks.
 
     Compared: the recursion with the tangent kernel of finite networks by backpropagation, its rate in the width and its mean.
     """

@@ -171,7 +171,7 @@ def _errors(
 
 
 def residual_kernel(quick: bool = True) -> Figure:
-    """Tangent kernel of residual networks of finite width: means against the limit, and the scatter of single networks."""
+    """Tangent kernel of residual networks of finite width, with means against the limit, and the scatter of single networks."""
     figure, (left, right) = new_figure(columns=2)
     widths, draws = np.array([25, 50, 100, 200] if quick else [25, 50, 100, 200, 400, 800]), 200 if quick else 400
     for index, (blocks, branch) in enumerate(((3, 1.0), (10, 0.3))):

@@ -311,7 +311,10 @@ def relative_error(activation: Activation, variances: Array) -> float:
 def _slopes(
     activation: Activation, basis: Array, points: Array, values: Array, roots: Array, weights: Array
 ) -> tuple[Array, Array]:
-    """Return coefficients and mean square of the derivative, by parts if it is unknown: E s'(u) h_k = sqrt(k+1) a_{k+1} / sqrt(q)."""
+    """Return coefficients and mean square of the derivative, by parts if the derivative is unknown.
+
+    By parts, E s'(u) h_k = sqrt(k+1) a_{k+1} / sqrt(q).
+    """
     try:
         slope = np.asarray(activation.derivative(points), dtype=float)
     except ValueError:

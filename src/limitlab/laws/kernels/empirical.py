@@ -230,7 +230,7 @@ NESTED = ("pjit", "jit", "closed_call")
 
 @dataclass(frozen=True)
 class Use:
-    """The action of an array of parameters: path to the product in the nested program, operand number, and factor."""
+    """The action of an array of parameters, with the path to the product in the nested program, operand number, and factor."""
 
     path: Path
     operand: int

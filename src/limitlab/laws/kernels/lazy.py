@@ -1,4 +1,4 @@
-"""Lazy training: a certificate that a two-layer network stays near its linearisation, and the limit of wide networks.
+"""Lazy training, with a certificate that a two-layer network stays near its linearisation, and the limit of wide networks.
 
 Setting.  f(x) = (alpha/sqrt(m)) sum_j b_j s(<w_j, x>), b_j = +-1 fixed (half of each), w_j uniform unit vectors, only the w_j trained, by
           gradient flow on |y - f|^2/(2n). s_min and s_max are the extreme singular values of the Jacobian at the start, Delta = |y - f_0|,

@@ -152,7 +152,7 @@ class TanhNetwork:
 
 @dataclass(frozen=True)
 class Fit:
-    """A trained network with parameters, mean loss, iterations, and the number of residuals that are not 0 (hinge: margins below 1)."""
+    """Parameters, mean loss and iterations of a trained network, and the number of residuals that are not 0 (hinge margins below 1)."""
 
     theta: Array
     loss: float

@@ -95,7 +95,7 @@ def checked_kernels(kernel: Sequence[float], target: Sequence[float], target_nor
 
 @functools.lru_cache(maxsize=64)
 def kernels_of(activation: Activation, target_function: Activation | None) -> Kernels:
-    """Return the kernels of an activation and a target function (None: pure noise), from their Hermite coefficients.
+    """Return the kernels of an activation and a target function (None for pure noise), from their Hermite coefficients.
 
     >>> kernels = kernels_of(Activation("erf"), None)
     >>> bool(abs(kernels.h(1.0) - 2 / np.pi * np.arcsin(2 / 3)) < 1e-9)
