@@ -168,5 +168,5 @@ def test_the_accuracy_follows_the_condition_of_the_kernel(monkeypatch):
     monkeypatch.setattr(interpolating, "ntk", coarser)
     change = abs(float(law.theory().excess_risk) / float(found.excess_risk) - 1)
     assert 1e-9 < change < found.attrs["accuracy"] < 1e-4
-    with pytest.raises(ConvergenceError, match=r"kernel of 40 samples in 1 components is singular .* keep more components"):
+    with pytest.raises(ConvergenceError, match=r"40 samples in 1 components"):
         law.replace(components=1).theory()

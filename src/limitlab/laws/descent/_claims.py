@@ -31,23 +31,23 @@ IMPLICIT_BIAS = "Implicit bias, interpolation, spectra"
 def least_norm(check: Check) -> None:
     """Gradient descent from zero on overparametrised least squares ends at the interpolant of least norm.
 
-    Descent step by step against the pseudo-inverse; the rate; the part of a start that the data do not see.
+    Compared with the pseudo-inverse: the end of descent, its rate, and the part of the start in the kernel of the inputs.
     """
     cases = ((40, 100), (20, 30), (30, 200)) if check.quick else ((40, 100), (20, 30), (30, 200), (150, 400), (300, 900))
     distance, bound, with_kernel_part, norm = [], [], [], []
     for n, p in cases:
         rng = np.random.default_rng([n, p])
         problem = LeastSquares(rng.standard_normal((n, p)), rng.standard_normal(n))
-        wanted = np.linalg.pinv(problem.X) @ problem.y
+        solution = np.linalg.pinv(problem.X) @ problem.y
         steps = int(np.ceil(np.log(1e-13) / np.log(problem.best_rate)))
-        distance.append(_distance(problem.descend(steps), wanted))
+        distance.append(_distance(problem.descend(steps), solution))
         for k in (steps // 8, steps // 4, steps // 2):
-            bound.append(_distance(problem.descend(k), wanted) / problem.best_rate**k)
+            bound.append(_distance(problem.descend(k), solution) / problem.best_rate**k)
         start = rng.standard_normal(p)
         end = problem.descend(steps, start=start)
         free = start - np.linalg.pinv(problem.X) @ (problem.X @ start)
-        with_kernel_part.append(_distance(end, wanted + free))
-        norm.append(float(np.linalg.norm(end) / np.linalg.norm(wanted)))
+        with_kernel_part.append(_distance(end, solution + free))
+        norm.append(float(np.linalg.norm(end) / np.linalg.norm(solution)))
     check.below("largest relative distance from the pseudo-inverse solution, from 0", largest(distance), 1e-10)
     check.at_most("largest distance over the power of the best rate", largest(bound), 1 + 1e-9)
     check.below("largest distance from the solution plus the start's part in the kernel", largest(with_kernel_part), 1e-10)
@@ -59,20 +59,20 @@ def least_norm(check: Check) -> None:
         together=True,
     )
     check.note(
-        "With the mean square as the loss, steps below n/lambda_max(XX') converge; an affine space of codimension n needs rank n."
+        "With the mean square as the loss, steps below n/lambda_max(XX') converge. A solution set of codimension n needs rank n."
     )
 
 
-def _distance(theta: Array, wanted: Array) -> float:
-    return float(np.linalg.norm(theta - wanted) / np.linalg.norm(wanted))
+def _distance(theta: Array, solution: Array) -> float:
+    return float(np.linalg.norm(theta - solution) / np.linalg.norm(solution))
 
 
 @claim("J2", IMPLICIT_BIAS, LogisticDescent, figure="direction-gap")
 def separable_data(check: Check) -> None:
-    """Gradient descent on the exponential or logistic loss of separable data is w_hat log t + r with r convergent: its
-    direction tends to that of the largest margin like C/log t.
+    """On separable data, gradient descent on the exponential or logistic loss is w_hat log t + r, where r converges. Its
+    direction tends to the direction of the largest margin like C/log t.
 
-    Gradient flow in log t: remainder, direction gap, growth of the norm; plain descent at the same times.
+    Checked in log t: remainder, direction gap and growth of the norm of gradient flow, and gradient descent at equal times.
     """
     shapes = ((30, 10), (30, 60)) if check.quick else ((30, 10), (40, 100), (100, 60), (60, 200))
     late, early = np.geomspace(1e4, 1e6, 5), (100, 1000) if check.quick else (100, 1000, 5000)
@@ -110,17 +110,17 @@ def separable_data(check: Check) -> None:
         seconds=90.0,
     )
     check.note(
-        "The remainder tends to -log(n alpha_i), not -log alpha_i, and to a constant: terms of order log log t appear only for "
-        "degenerate data. The margin is 1/|w_hat| (a margin normalised to 1 carries no information). In the step bound "
+        "The remainder tends to a constant, with margins -log(n alpha_i) and not -log alpha_i. Terms of order log log t appear "
+        "only for degenerate data. The margin is 1/|w_hat|; a margin normalised to 1 carries no information. In the step bound "
         "the largest eigenvalue enters to the first power."
     )
 
 
 @claim("L5", "Uniform convergence and real networks", LeastSquaresDescent)
 def linearised(check: Check) -> None:
-    """Gradient descent on the linearised network ends at the interpolant nearest to its start, the ridge solution as lambda falls to 0.
+    """Gradient descent on a linearised network ends at the interpolant nearest to its start, the limit of ridge for lambda to 0.
 
-    Gradient descent on a network linearised at its start, against the nearest interpolant and ridge with a small penalty.
+    Gradient descent on a network linearised at its start is compared with the nearest interpolant and with ridge at small penalties.
     """
     cases = ((20, 5, 30), (30, 10, 40)) if check.quick else ((20, 5, 30), (30, 10, 40), (60, 20, 100), (100, 30, 200))
     nearest, ridges, from_zero, slopes = [], [], [], []
@@ -154,7 +154,7 @@ def linearised(check: Check) -> None:
 
 
 def linearised_network(rng: np.random.Generator, X: Array, width: int) -> tuple[Array, Array, Array]:
-    """Parameters, outputs and Jacobian of f(x) = sum_j a_j tanh(<w_j, x>)/sqrt(width) at a random start."""
+    """Return parameters, outputs and Jacobian of f(x) = sum_j a_j tanh(<w_j, x>)/sqrt(width) at a random start."""
     tanh = Activation("tanh")
     a, W = rng.standard_normal(width), rng.standard_normal((width, X.shape[1])) / np.sqrt(X.shape[1])
     hidden = X @ W.T
@@ -173,7 +173,7 @@ ON_MARGIN = 1e-9
 def few_support_vectors(check: Check) -> None:
     """Almost every data set has at most d support vectors, and the residual w(t) - w_hat log t of descent stays bounded.
 
-    Samples on the margin, counted; their share; sign vectors as a counterexample; the residual in log time with its rate.
+    Checked: the number and share of samples on the margin, sign vectors as a counterexample, the residual and its rate in log t.
     """
     draws = 20 if check.quick else 80
     dimensions = (5, 20, 60) if check.quick else (5, 20, 60, 120)
@@ -198,17 +198,17 @@ def few_support_vectors(check: Check) -> None:
     check.above("share of sign vectors in R^4 with more than 4 samples on the margin", float(np.mean(lattice)), 0.5)
     check_residuals(check, 6 if check.quick else 20)
     check.show("share of sign data with more than 4 support vectors", float(np.mean(lattice)))
-    check.note("The residual does more than stay bounded: it converges, like t^-rate in the span of the support vectors.")
+    check.note("The residual is not only bounded. It converges, like t^-rate in the span of the support vectors.")
 
 
 def on_margin(vectors: Array) -> int:
-    """Samples that are as close to the boundary as the margin, whether or not they carry weight."""
-    found = hard_margin(vectors)
-    return int((vectors @ found.direction < found.margin * (1 + ON_MARGIN)).sum())
+    """Return the number of samples whose margin equals the smallest one, with or without weight in w_hat."""
+    solution = hard_margin(vectors)
+    return int((vectors @ solution.direction < solution.margin * (1 + ON_MARGIN)).sum())
 
 
 def sign_vectors(rng: np.random.Generator, samples: int = 12) -> Array:
-    """y x for distinct x in {-1, 1}^4, labelled by a hyperplane with whole coefficients that meets none of them."""
+    """Return y x for distinct x in {-1, 1}^4, labelled by a hyperplane with whole coefficients that contains none of them."""
     cube = 1.0 - 2.0 * ((np.arange(16)[:, None] >> np.arange(4)) & 1)
     normal = rng.integers(1, 4, 4).astype(float)
     normal[0] += 1 - normal.sum() % 2  # an odd sum of odd multiples is never 0
@@ -217,19 +217,21 @@ def sign_vectors(rng: np.random.Generator, samples: int = 12) -> Array:
 
 
 def check_residuals(check: Check, data_sets: int, dimension: int = 6) -> None:
-    """Check that the residual of each data set falls in the span of the support vectors, at its rate, and settles across that span."""
+    """Check the rate at which the residual falls in the span of the support vectors, and that its part across that span converges."""
     rises, rates, settles = [], [], []
     for X, y in itertools.islice(separable_data_sets(dimension), data_sets):
         law = LogisticDescent.from_data(X, y)
         flow, rate = law.flow, law.residual_rate
         times = np.array([6.0, 8.0, 10.0, 12.0, 16.0, 32.0]) / rate
-        found = law.residual(times)
-        inside = np.array([flow.in_span(one) for one in found])
-        across, size = found - inside, np.linalg.norm(inside, axis=1)
+        residuals = law.residual(times)
+        inside = np.array([flow.in_span(vector) for vector in residuals])
+        across, size = residuals - inside, np.linalg.norm(inside, axis=1)
         settles.append(float(np.linalg.norm(across[5] - across[4])))
-        if flow.exponents[1] < 1.25 * rate:  # two powers of t that only later times tell apart
+        if flow.exponents[1] < 1.25 * rate:  # two close powers of t, which cannot be separated at these times
             continue
-        rises.append(float(np.max(np.diff(size[size > 1e-8]), initial=0.0)))  # below is the rounding of the flow
+        rises.append(
+            float(np.max(np.diff(size[size > 1e-8]), initial=0.0))
+        )  # smaller values are rounding errors of the flow
         if size[4] > 1e-8:
             rates.append(abs(float(np.log(size[3] / size[4])) / (times[4] - times[3]) / rate - 1))
     rise = "largest rise of the residual in the span of the support vectors, log t from 6 to 32 over the rate"
@@ -241,7 +243,7 @@ def check_residuals(check: Check, data_sets: int, dimension: int = 6) -> None:
 
 
 def separable_data_sets(dimension: int = 6, samples: int = 9) -> Iterator[tuple[Array, Array]]:
-    """Random data sets that can be separated: inputs and labels, one pair after another."""
+    """Yield inputs and labels of random data sets that can be separated."""
     for seed in itertools.count():
         rng = np.random.default_rng([7, seed])
         X = rng.standard_normal((samples, dimension))
@@ -259,9 +261,10 @@ STARTS = ("random_start", "random_labels_start", "large_start", "wrong_start")
 
 @claim("L9", _AREA, LeastSquaresDescent, figure="global-minima")
 def many_minima(check: Check) -> None:
-    """There are many global minima; the one that is reached depends on the start, and bad ones exist.
+    """There are many global minima. The start determines which of them descent reaches, and some of them have a large test error.
 
-    Linear: the nearest interpolant and its exact error. A network on digits from four starts, all with zero train loss.
+    Checked: the nearest interpolant and its exact error in least squares, and a network on digits from four starts, all with
+    train loss 0.
     """
     law = LeastSquaresDescent(ratio=1.5, start_distance=5**0.5, noise=0.5, steps=0)
     for ratio, p in ((1.5, 60), (3.0, 120)):

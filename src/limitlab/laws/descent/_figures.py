@@ -42,7 +42,7 @@ def _after(problem: LeastSquares, steps: int) -> float:
 
 
 def direction_gap(quick: bool = True) -> Figure:
-    """Distance of the direction of w(t) to that of the largest margin against log t, and its product with log t."""
+    """Distance of the direction of w(t) to the direction of the largest margin, against log t, and its product with log t."""
     figure, (left, right) = new_figure(columns=2)
     times = np.geomspace(3, 1e4 if quick else 1e6, 60)
     for index, (n, p) in enumerate(((30, 10), (40, 40), (40, 100))):
@@ -67,7 +67,7 @@ def direction_gap(quick: bool = True) -> Figure:
 
 
 def residual(quick: bool = True) -> Figure:
-    """The residual of w(t) in the span of the support vectors falls like a power of t; across it, it settles."""
+    """Residual of w(t) in the span of the support vectors, which falls like a power of t, and across it, where it converges."""
     figure, (left, right) = new_figure(columns=2)
     times = np.linspace(5, 100, 60 if quick else 200)
     for index, (X, y) in zip(range(4), separable_data_sets(), strict=False):
@@ -93,7 +93,7 @@ def residual(quick: bool = True) -> Figure:
 
 
 def global_minima(quick: bool = True) -> Figure:
-    """Excess risk of the interpolant that descent finds from a start, and test errors of a network from four starts."""
+    """Excess risk of the interpolant that descent ends at, and test errors of a network from four starts."""
     figure, (left, right) = new_figure(columns=2)
     start, few, seeds, size = np.linspace(0, 3, 60), (0.0, 0.75, 1.5, 2.25, 3.0), 6 if quick else 40, 120
     laws = {f"$p/n={ratio:g}$": LeastSquaresDescent(ratio=ratio, noise=0.5, steps=0) for ratio in (1.5, 3.0)}

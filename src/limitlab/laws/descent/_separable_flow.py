@@ -1,8 +1,8 @@
-"""Gradient descent on convex problems with many minimisers, or with none: least squares, and losses of separable data.
+"""Gradient descent on least squares and on losses of separable data.
 
-Least squares has a minimiser in every direction that the data leave free; descent from theta_0 ends at the one nearest to
-theta_0. The exponential and the logistic loss of separable data have no minimiser: w(t) grows like log t. `SeparableFlow` follows it in
-the time log t, in the coordinates r = w - w_hat log t that stay bounded, so that log t = 10^6 costs no more digits than log t = 10.
+A least-squares problem with more unknowns than samples has many minimisers, and descent from theta_0 ends at the minimiser nearest to
+theta_0. The exponential and the logistic loss of separable data have no minimiser, and w(t) grows like log t. `SeparableFlow` integrates w
+in the time log t, in the coordinates r = w - w_hat log t. These stay bounded, so that no digits are lost even at log t = 10^6.
 """
 
 from __future__ import annotations
@@ -27,15 +27,17 @@ TAILS: tuple[Tail, ...] = ("exponential", "logistic")
 
 RANK = 1e-10  # singular values below this share of the largest are zero
 ON_MARGIN = 1e-9  # samples this close to the margin are on it
-FIRST_TIME = 1e-6  # where the flow is still a straight line
-TOLERANCE = 1e-10  # of a flow that is looked at; one of many draws needs less
+FIRST_TIME = 1e-6  # up to this time the flow is a straight line
+TOLERANCE = 1e-10  # of the integration of a single flow; a flow that is one of many draws needs less
 
 _one_at_a_time = threading.Lock()  # older versions of ODEPACK keep their state in global variables
 
 
 @dataclass(frozen=True)
 class LeastSquares:
-    """The loss (1/n) |X theta - y|^2 and gradient descent on it; several columns of labels y are as many problems, side by side.
+    """The loss (1/n) |X theta - y|^2 and gradient descent on it.
+
+    Several columns of labels y are as many independent problems.
 
     Examples
     --------
@@ -63,29 +65,29 @@ class LeastSquares:
 
     @property
     def largest_step(self) -> float:
-        """Steps below this converge: 1/lambda_max(X'X/n)."""
+        """The bound 1/lambda_max(X'X/n) on the step below which descent converges."""
         return float(1 / self.eigenvalues[0])
 
     @property
     def best_step(self) -> float:
-        """The step with the best guaranteed rate: 1/(lambda_max + lambda_min) of the non-zero eigenvalues of X'X/n."""
+        """The step 1/(lambda_max + lambda_min) with the best guaranteed rate, from the non-zero eigenvalues of X'X/n."""
         return float(1 / (self.eigenvalues[0] + self.eigenvalues[-1]))
 
     @property
     def best_rate(self) -> float:
-        """Factor by which every step of the best length shrinks the distance to the limit, at least."""
+        """The guaranteed factor by which a step of the best length shrinks the distance to the limit."""
         high, low = self.eigenvalues[0], self.eigenvalues[-1]
         return float((high - low) / (high + low))
 
     def limit(self, start: ArrayLike = 0.0, labels: Array | None = None) -> Array:
-        """Where descent ends: the least-squares solution nearest to the start, for these labels or for others."""
+        """Return the end of descent, which is the least-squares solution nearest to the start, for y or for other `labels`."""
         left, singular, right = self.svd
         y = self.y if labels is None else labels
         theta = np.broadcast_to(np.asarray(start, dtype=float), (*self.X.shape[1:], *y.shape[1:]))
         return np.asarray(theta + right.T @ ((left / singular).T @ (y - self.X @ theta)))
 
     def descend(self, steps: int, step: float | None = None, start: ArrayLike = 0.0) -> Array:
-        """theta after so many steps of gradient descent, step by step (default: the best length)."""
+        """Return theta after `steps` steps of gradient descent, by default of the best length."""
         eta = self.best_step if step is None else float(step)
         if not 0 < eta < self.largest_step:
             raise Refused(f"step = {eta:g} is not allowed: must be above 0, below {self.largest_step:.6g}")
@@ -115,19 +117,19 @@ class SeparableFlow:
     @cached_property
     def hard_margin(self) -> HardMargin:
         """The max-margin solution that the direction tends to."""
-        found = hard_margin(self.vectors)
-        if not found.separable:
+        solution = hard_margin(self.vectors)
+        if not solution.separable:
             raise Refused("the data are not allowed: no direction separates them, so that descent has no max-margin limit")
-        return found
+        return solution
 
     @cached_property
     def direction(self) -> Array:
-        """w_hat: the shortest vector with <v_i, w> >= 1 for all i."""
+        """The shortest vector w_hat with <v_i, w_hat> >= 1 for all i."""
         return self.hard_margin.direction / self.hard_margin.margin
 
     @cached_property
     def excess(self) -> Array:
-        """<v_i, w_hat> - 1: zero on the support vectors, and only there."""
+        """The values <v_i, w_hat> - 1, which are zero on the support vectors and positive elsewhere."""
         excess = self.vectors @ self.direction - 1
         support = self.hard_margin.support
         excess[support] = 0.0
@@ -141,14 +143,17 @@ class SeparableFlow:
 
     @property
     def correction(self) -> Array:
-        """w_tilde: the part of r(infinity) in the span of the support vectors, <v_i, w_tilde> = -log(n alpha_i)."""
+        """The part w_tilde of r(infinity) in the span of the support vectors, with <v_i, w_tilde> = -log(n alpha_i)."""
         support = self.hard_margin.support
         alpha = self.hard_margin.weights[support] / self.hard_margin.margin**2
         return np.asarray(np.linalg.lstsq(self.vectors[support], -np.log(len(self.vectors) * alpha), rcond=None)[0])
 
     @property
     def exponents(self) -> Array:
-        """With which powers t^-exponent the parts of r vanish: relaxation of the support vectors, and pulls of the other samples."""
+        """The exponents of the powers t^-exponent with which the parts of r vanish.
+
+        They come from the relaxation of the support vectors and from the pulls of the other samples.
+        """
         support = self.hard_margin.support
         alpha = self.hard_margin.weights[support] / self.hard_margin.margin**2
         scaled = np.sqrt(alpha)[:, None] * self.vectors[support]
@@ -156,7 +161,7 @@ class SeparableFlow:
 
     @property
     def rate(self) -> float:
-        """r approaches its limit in the span of the support vectors like t^-rate; at most 1, along w_hat.
+        """The exponent with which r approaches its limit in the span of the support vectors, t^-rate; at most 1, along w_hat.
 
         >>> round(SeparableFlow(np.array([[1.0, 0.5, 0.0], [2.0, -0.5, 0.3], [1.5, 0.0, -0.8], [3.0, 1.0, 1.0]])).rate, 12)
         0.2
@@ -170,67 +175,70 @@ class SeparableFlow:
 
     @cached_property
     def remainder(self) -> Array:
-        """r(infinity) = lim w(t) - w_hat log t; outside the span of the support vectors it is known only by integration."""
+        """The limit r(infinity) of w(t) - w_hat log t. Its part outside the span of the support vectors requires integration."""
         return self.completed(self.remainders([self.settled])[0])
 
     def completed(self, settled: Array) -> Array:
-        """r(infinity) from a late r(t): exact in the span of the support vectors, as it is outside."""
+        """Return r(infinity) from a late r(t), with the exact part in the span of the support vectors."""
         return self.correction + (settled - self.in_span(settled))
 
     def in_span(self, vector: Array) -> Array:
-        """The part of a vector in the span of the support vectors."""
+        """Return the part of a vector in the span of the support vectors."""
         support = self.vectors[self.hard_margin.support]
         return np.asarray(np.linalg.lstsq(support, support @ vector, rcond=None)[0])
 
     @property
     def gap_constant(self) -> float:
-        """C of the law |w/|w| - w_hat/|w_hat|| ~ C/log t: the part of r(infinity) across w_hat, over |w_hat|."""
+        """The constant C of |w/|w| - w_hat/|w_hat|| ~ C/log t.
+
+        It is the length of the part of r(infinity) across w_hat, over |w_hat|.
+        """
         return float(np.linalg.norm(self.across(self.remainder)) * self.hard_margin.margin)
 
     def across(self, remainder: Array) -> Array:
-        """The part of r (one row per time) orthogonal to w_hat."""
+        """Return the part of r (one row per time) orthogonal to w_hat."""
         unit = self.hard_margin.direction
         return remainder - np.multiply.outer(remainder @ unit, unit)
 
     def remainders(self, log_times: ArrayLike) -> Array:
-        """r(t) = w(t) - w_hat log t at increasing values of log t, shape (times, dimension)."""
+        """Return r(t) = w(t) - w_hat log t at increasing values of log t, shape (times, dimension)."""
         from scipy.integrate import odeint
 
         wanted = np.atleast_1d(np.asarray(log_times, dtype=float))
         begin = float(np.log(FIRST_TIME))
         if (np.diff(wanted) <= 0).any() or not (wanted > begin).all():
             raise Refused(f"log_time = {log_times!r} is not allowed: must be increasing and above {begin:.6g}")
-        # At first w is still -t grad L(0).
+        # up to FIRST_TIME, w is -t grad L(0)
         start = -self.gradient(np.zeros(self.vectors.shape[1])) * FIRST_TIME - self.direction * begin
-        with _one_at_a_time, warnings.catch_warnings(action="ignore"):  # what the warnings say is in the message
-            found, how = odeint(
+        with _one_at_a_time, warnings.catch_warnings(action="ignore"):  # the error below contains the text of the warnings
+            solution, report = odeint(
                 self._rate, start, [begin, *wanted], Dfun=self._jacobian, rtol=self.tolerance, atol=self.tolerance, mxstep=10**6,
                 tfirst=True, full_output=True,
             )  # fmt: skip
-        if how["message"] != "Integration successful.":
+        if report["message"] != "Integration successful.":
             raise ConvergenceError(
-                f"the gradient flow was not followed to log t = {wanted[-1]:.4g}: {how['message']}", found
+                f"the gradient flow was not followed to log t = {wanted[-1]:.4g}: {report['message']}", solution
             )
-        return np.asarray(found[1:])
+        return np.asarray(solution[1:])
 
     def weights(self, log_times: ArrayLike) -> Array:
-        """w(t) at increasing values of log t, shape (times, dimension)."""
+        """Return w(t) at increasing values of log t, shape (times, dimension)."""
         wanted = np.atleast_1d(np.asarray(log_times, dtype=float))
         return self.remainders(wanted) + wanted[:, None] * self.direction
 
     def direction_gap(self, log_times: ArrayLike) -> Array:
-        """|w/|w| - w_hat/|w_hat|| at increasing values of log t."""
+        """Return |w/|w| - w_hat/|w_hat|| at increasing values of log t."""
         wanted = np.atleast_1d(np.asarray(log_times, dtype=float))
         return np.asarray(self.gap(wanted, self.remainders(wanted)).reshape(np.shape(log_times)))
 
     def gap(self, log_times: Array, remainders: Array) -> Array:
-        """The direction gap from r, so that nothing cancels."""
+        """Return the direction gap from r, by a formula without cancellation."""
         along = remainders @ self.hard_margin.direction + log_times / self.hard_margin.margin
         return np.asarray(2 * np.sin(np.arctan2(np.linalg.norm(self.across(remainders), axis=-1), along) / 2))
 
     def _pulls(self, tau: float, r: Array) -> tuple[Array, Array | float]:
-        """t f_i of the pull f_i of every sample, and its logarithmic derivative in the sample's margin."""
-        pulls = self.excess * -tau  # called thousands of times for small data: few operations, in place
+        """Return t f_i for the pull f_i of every sample, and its logarithmic derivative in the sample's margin."""
+        pulls = self.excess * -tau  # in place and with few operations, because small data sets call this thousands of times
         pulls -= self.vectors.dot(r)
         np.minimum(pulls, 300.0, out=pulls)
         np.exp(pulls, out=pulls)  # t e^-m
@@ -240,7 +248,7 @@ class SeparableFlow:
         return pulls * damping, -damping
 
     def _rate(self, tau: float, r: Array) -> Array:
-        """dr/dlog t = t sum_i f_i v_i / n - w_hat."""
+        """Return dr/dlog t = t sum_i f_i v_i / n - w_hat."""
         rate = self._pulls(tau, r)[0].dot(self._shares)
         rate -= self.direction
         return np.asarray(rate)
@@ -254,22 +262,22 @@ class SeparableFlow:
         return np.asarray((self.vectors * (pulls * slope / len(self.vectors))[:, None]).T @ self.vectors)
 
     def gradient(self, w: Array) -> Array:
-        """The gradient of the mean loss at w."""
+        """Return the gradient of the mean loss at w."""
         m = self.vectors @ w
         pull = np.exp(-m) if self.loss == "exponential" else 1 / (1 + np.exp(m))
         return np.asarray(-pull @ self.vectors / len(self.vectors))
 
 
 def gradient_descent(flow: SeparableFlow, step: float, steps: Sequence[int]) -> Array:
-    """w after given numbers of plain steps of gradient descent from 0, shape (len(steps), dimension).
+    """Return w after the numbers `steps` of steps of gradient descent from 0, shape (len(steps), dimension).
 
     >>> flow = SeparableFlow(np.array([[1.0, 0.0], [0.0, 1.0]]))
     >>> gradient_descent(flow, 0.1, [0, 1]).tolist()
     [[0.0, 0.0], [0.05, 0.05]]
     """
-    w, found = np.zeros(flow.vectors.shape[1]), []
+    w, weights = np.zeros(flow.vectors.shape[1]), []
     for k in range(max(steps) + 1):
         if k in steps:
-            found.append(w.copy())
+            weights.append(w.copy())
         w = w - step * flow.gradient(w)
-    return np.array(found)
+    return np.array(weights)

@@ -1,4 +1,4 @@
-"""Gradient descent on least squares ends at the interpolant nearest to its start, at a known rate.
+"""Interpolant that gradient descent on least squares converges to, which is the nearest to its start, and the rate of convergence.
 
 Setting.  The loss (1/n) |X theta - y|^2 with more unknowns p than samples n; gradient descent from theta = 0, or from a start at distance D
           from beta, with the step eta = 1/(lambda_max + lambda_min), eigenvalues of X'X/n without its zeros. Random inputs: x ~ N(0, 1_p),
@@ -11,7 +11,7 @@ Result.   theta_k -> X^+ y, the interpolant of least norm (from theta_0: theta_0
               |theta_k - theta_inf|^2 = int (rate cos phi)^(2k) (r^2 + tau^2 gamma/x) (2/pi) sin^2 phi dphi / x.            (5)
               |theta_inf - beta|^2 = D^2 (1 - 1/gamma) + tau^2/(gamma - 1),   with D in place of r = |beta| for another start.     (7)
 
-          So among the interpolants that descent reaches there are errors of every size: which one it finds, the start decides.
+          Every excess risk from tau^2/(gamma - 1) up belongs to an interpolant that descent finds from some start.
 Status.   Theorem.
 """
 
@@ -34,13 +34,13 @@ __all__ = ["LeastSquaresDescent"]
 Array = NDArray[np.float64]
 
 POINTS = 4096  # of the trapezoidal rule for (5), which converges geometrically
-LABELS = 16  # label vectors of a draw: after a few steps only a few directions are left, and one label vector says little
+LABELS = 16  # label vectors of a draw, because after a few steps the distance in a few directions dominates and varies with the labels
 
 
 def descent_limit(
     ratio: ArrayLike, steps: ArrayLike, signal: ArrayLike, noise: ArrayLike, start_distance: ArrayLike | None = None
 ) -> dict[str, Array]:
-    """Equations (4)-(7) for random inputs; all arguments broadcast.
+    """Return the limits (4)-(7) for random inputs as a dict of arrays; all arguments broadcast.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def descent_limit(
     signal, noise
         Norm of beta, standard deviation of the noise.
     start_distance
-        Distance D of the start from beta, in a random direction; None: the start is 0.
+        Distance D of the start from beta, in a random direction. None means that the start is 0.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def descent_limit(
     >>> values["distance"].round(6).tolist(), values["best_rate"].tolist()
     ([1.0, 0.021083], [0.8, 0.8])
     """
-    gamma, k, r, tau = (np.asarray(given, dtype=float) for given in (ratio, steps, signal, noise))
+    gamma, k, r, tau = (np.asarray(value, dtype=float) for value in (ratio, steps, signal, noise))
     away = r if start_distance is None else np.asarray(start_distance, dtype=float)
     if not (gamma > 1).all():
         raise Refused(f"ratio = {gamma[~(gamma > 1)].flat[0]:g} is not allowed: must be above 1, more unknowns than samples")
@@ -70,13 +70,15 @@ def descent_limit(
     mass = 2 * np.sin(phi) ** 2 / (POINTS * x) * (wide[2] ** 2 + wide[3] ** 2 * wide[0] / x)
     left = ((wide[4] * np.cos(phi)) ** (2 * wide[1]) * mass).sum(axis=-1)
     variance, bias = tau**2 / (gamma - 1), away**2 * (1 - 1 / gamma)  # (7)
-    path = away**2 / gamma + variance  # from the start to the end
-    norm = path if start_distance is None else r**2 + bias + variance
+    travelled = away**2 / gamma + variance  # from the start to the end
+    norm = travelled if start_distance is None else r**2 + bias + variance
     shape = np.broadcast_shapes(gamma.shape, left.shape, r.shape)
     values = dict(
         largest_step=(1 + np.sqrt(gamma)) ** -2.0,
         best_rate=rate,
-        distance=np.sqrt(np.divide(left, path, out=np.zeros(np.broadcast_shapes(left.shape, path.shape)), where=path > 0)),
+        distance=np.sqrt(
+            np.divide(left, travelled, out=np.zeros(np.broadcast_shapes(left.shape, travelled.shape)), where=travelled > 0)
+        ),
         coefficient_norm=norm,
         bias=bias,
         variance=variance,
@@ -88,7 +90,7 @@ def descent_limit(
 class LeastSquaresDescent(Law):
     """Which of the many interpolants does gradient descent find, and how fast?
 
-    Made from your data by `from_data(X, y)`, or with random inputs and `ratio` unknowns per sample.
+    Make the law from your data by `from_data(X, y)`, or with random inputs and `ratio` unknowns per sample.
 
     Examples
     --------
@@ -117,7 +119,7 @@ class LeastSquaresDescent(Law):
     }
     simulation = Experiment("number of unknowns p", sizes=(200, 400, 800), draws=80)
     revision = 2
-    # More and fewer features; signal and noise differ; a start of its own
+    # More and fewer features; signal and noise differ; the last point does not start at 0
     points = (
         dict(ratio=4.0, steps=6, signal=1.3, noise=0.6),
         dict(ratio=2.5, steps=4, signal=0.8, noise=0.9),
@@ -137,7 +139,7 @@ class LeastSquaresDescent(Law):
         checked_table(self.inputs, self.targets)
         if self.inputs is not None and self.start_distance is not None:
             raise Refused(
-                f"start_distance = {self.start_distance:g} is not allowed with a data set: the target is not known there"
+                f"start_distance = {self.start_distance:g} is not allowed with a data set: the distance to its target is unknown"
             )
         if self.inputs is not None and not np.any(self.inputs):
             raise Refused("inputs are not allowed: must not all be 0")
@@ -145,7 +147,7 @@ class LeastSquaresDescent(Law):
 
     @classmethod
     def from_data(cls, X: ArrayLike, y: ArrayLike, **parameters: Any) -> Self:
-        """The law of a given data set: inputs, one row per sample, and labels."""
+        """Return the law of a data set with inputs X (one row per sample) and labels y."""
         table, labels = np.asarray(X, dtype=float), np.asarray(y, dtype=float)
         return cls(inputs=tuple(map(tuple, table.tolist())), targets=tuple(labels.tolist()), **parameters)
 
@@ -153,30 +155,33 @@ class LeastSquaresDescent(Law):
 
     @cached_property
     def problem(self) -> LeastSquares:
-        """Least squares on the data set the law was made from."""
+        """Least squares on the data set of the law."""
         if self.inputs is None:
-            raise Refused("this law has random inputs: make it by from_data(X, y) to ask about a data set")
+            raise Refused("this law has random inputs: use from_data(X, y) for the results of a data set")
         return LeastSquares(np.asarray(self.inputs), np.asarray(self.targets))
 
     @property
     def interpolant(self) -> Array:
-        """Where descent from zero ends: X^+ y."""
+        """The end X^+ y of descent from zero."""
         return self.problem.limit()
 
     @property
     def largest_step(self) -> float:
-        """Steps below this converge."""
+        """The bound on the step below which descent converges."""
         return float(self.evaluate()["largest_step"])
 
     @property
     def best_rate(self) -> float:
-        """Factor by which every step of the best length shrinks the distance to the limit, at least."""
+        """The guaranteed factor by which a step of the best length shrinks the distance to the limit."""
         return float(self.evaluate()["best_rate"])
 
     # -- the law -----------------------------------------------------------------------------------------------------------
 
     def predicted(self, ratio: Array, steps: Array, signal: Array, noise: Array) -> Values:
-        """Step, rate, relative distance after `steps` steps and squared norm of the end; for a data set from its spectrum."""
+        """Return step, rate, relative distance after `steps` steps, and squared norm of the end.
+
+        For a data set they are computed from its spectrum.
+        """
         if self.inputs is not None:
             values = spectral(self.problem, steps)
         else:
@@ -184,14 +189,14 @@ class LeastSquaresDescent(Law):
         return {**values, "accuracy": CLOSED_FORM}
 
     def observed(self) -> tuple[str, ...]:
-        """A data set has no target to be compared with."""
+        """Return the names of the observables. A data set has no known target, and so no bias, variance or excess risk."""
         names = super().observed()
         return names if self.inputs is None else names[:4]
 
     def measured(self, draw: Draw) -> Values:
-        """Gradient descent step by step, on a fresh draw or on the data set (then size and seed are not used).
+        """Take the steps of gradient descent on a fresh draw, or on the data set (size and seed are then not used).
 
-        A fresh draw of inputs serves several label vectors, over which squared lengths are averaged.
+        The inputs of a fresh draw are used with several label vectors, and squared lengths are averaged over these.
         """
         if self.inputs is None:
             return self._from_start(draw)
@@ -199,26 +204,26 @@ class LeastSquaresDescent(Law):
         return {**_measures(self.problem, self.problem.descend(self.steps), end, 0.0), "coefficient_norm": np.sum(end**2)}
 
     def _from_start(self, draw: Draw) -> dict[str, float]:
-        """Random inputs: descent on noisy labels, and where it would end without the noise."""
+        """Run descent for random inputs on noisy labels, and compute its end for labels with and without noise."""
         problem, beta = self._drawn(draw, LABELS)
         start: Array | float = 0.0
         if self.start_distance is not None:
             away = draw.rng.standard_normal(beta.shape)
             start = beta + self.start_distance * away / np.linalg.norm(away, axis=0)
         end, clean = problem.limit(start), problem.limit(start, problem.X @ beta)
-        walked = problem.descend(self.steps, start=start)
-        found = dict(
+        theta = problem.descend(self.steps, start=start)
+        squares = dict(
             bias=np.sum((clean - beta) ** 2), variance=np.sum((end - clean) ** 2), excess_risk=np.sum((end - beta) ** 2)
         )
-        means = {name: float(value) / LABELS for name, value in found.items()}
-        return {**_measures(problem, walked, end, start), "coefficient_norm": float(np.sum(end**2)) / LABELS, **means}
+        means = {name: float(value) / LABELS for name, value in squares.items()}
+        return {**_measures(problem, theta, end, start), "coefficient_norm": float(np.sum(end**2)) / LABELS, **means}
 
     def random_problem(self, draw: Draw, *labels: int) -> LeastSquares:
-        """Random inputs with a vector of labels, or with several vectors of labels as columns."""
+        """Return random inputs with one vector of labels, or with several vectors of labels as columns."""
         return self._drawn(draw, *labels)[0]
 
     def _drawn(self, draw: Draw, *labels: int) -> tuple[LeastSquares, Array]:
-        """Random inputs with labels, and the targets behind them."""
+        """Return random inputs with labels, and the coefficients beta that generate the labels."""
         rng, size = draw.rng, draw.size
         X = rng.standard_normal((draw.count("ratio"), size))
         beta = rng.standard_normal((size, *labels))
@@ -226,16 +231,16 @@ class LeastSquaresDescent(Law):
         return LeastSquares(X, X @ beta + self.noise * rng.standard_normal((len(X), *labels))), beta
 
     def count(self, parameter: str, size: int) -> int:
-        """Number of samples that go with `size` unknowns: fewer than these."""
+        """Return the number of samples for `size` unknowns, which is smaller than `size`."""
         return min(super().count(parameter, size), size - 1)
 
     def realised(self, size: int) -> Self:
-        """The law with the ratio that `size` unknowns give; a data set has its own."""
+        """Return the law with the ratio that `size` unknowns give. A law of a data set is returned unchanged."""
         return self if self.inputs is not None else super().realised(size)
 
 
 def spectral(problem: LeastSquares, steps: ArrayLike) -> dict[str, Array]:
-    """What descent does after so many best steps on given data, from the singular values: no step is taken."""
+    """Return the observables of descent with steps of the best length on a data set, computed from the singular values of X."""
     k = np.asarray(steps, dtype=float)
     _, _, right = problem.svd
     parts = (right @ problem.limit()) ** 2
@@ -247,8 +252,10 @@ def spectral(problem: LeastSquares, steps: ArrayLike) -> dict[str, Array]:
     return dict(largest_step=step, best_rate=rate, distance=distance, coefficient_norm=size)
 
 
-def _measures(problem: LeastSquares, walked: Array, end: Array, start: Array | float) -> dict[str, float]:
-    """Step, rate, and the distance to the end after the steps over that of the start."""
-    path = float(np.linalg.norm(end - start))
-    away = float(np.linalg.norm(walked - end))
-    return dict(largest_step=problem.largest_step, best_rate=problem.best_rate, distance=away / path if path else 0.0)
+def _measures(problem: LeastSquares, theta: Array, end: Array, start: Array | float) -> dict[str, float]:
+    """Return step, rate, and the distance to the end after the steps over that of the start."""
+    initial = float(np.linalg.norm(end - start))
+    remaining = float(np.linalg.norm(theta - end))
+    return dict(
+        largest_step=problem.largest_step, best_rate=problem.best_rate, distance=remaining / initial if initial else 0.0
+    )

@@ -1,7 +1,7 @@
-"""Gradient descent on separable data ends in the direction of the largest margin, slowly.
+"""Limit direction of gradient descent on separable data, which is the direction of the largest margin, and the rate of approach.
 
 Setting.  w follows gradient flow from 0 on (1/n) sum_i loss(y_i <w, x_i>), loss(m) = e^-m or log(1 + e^-m); the data can be
-          separated. (Gradient descent with a small step eta does the same at t = eta k.)
+          separated. (Gradient descent with a small step eta gives the same weights at t = eta k.)
 Limit.    t -> infinity: with w_hat the shortest vector of margins y_i <w, x_i> >= 1, and its multipliers alpha_i on the support vectors,
 
               w(t) = w_hat log t + r(t),   r(t) -> r_inf,   y_i <r_inf, x_i> = -log(n alpha_i) on the support vectors,        (1)
@@ -33,13 +33,13 @@ __all__ = ["LogisticDescent"]
 Array = NDArray[np.float64]
 
 DRAWN = 1e-8
-"""Tolerance of the flow on one of many random draws: far below their spread."""
+"""Tolerance of the integration of the flow on one of many random draws. It is far below the spread of the draws."""
 
 
 class LogisticDescent(LabelledLaw):
     """Which classifier does gradient descent on separable data tend to, and how slowly?
 
-    Made from your data by `from_data(X, y)`, or with random inputs and `ratio` features per sample.
+    Make the law from your data by `from_data(X, y)`, or with random inputs and `ratio` features per sample.
 
     Examples
     --------
@@ -96,7 +96,7 @@ class LogisticDescent(LabelledLaw):
 
     @classmethod
     def from_data(cls, X: ArrayLike, y: ArrayLike, **parameters: Any) -> Self:
-        """The law of a given data set: inputs, one row per sample, and labels -1, +1."""
+        """Return the law of a data set with inputs X (one row per sample) and labels y (-1 or +1)."""
         table, labels = np.asarray(X, dtype=float), np.asarray(y, dtype=float)
         return cls(inputs=tuple(map(tuple, table.tolist())), targets=tuple(labels.tolist()), **parameters)
 
@@ -104,77 +104,84 @@ class LogisticDescent(LabelledLaw):
 
     @cached_property
     def flow(self) -> SeparableFlow:
-        """Gradient flow on the data set the law was made from."""
+        """Gradient flow on the data set of the law."""
         if self.inputs is None or self.targets is None:
-            raise Refused("this law has random inputs: make it by from_data(X, y) to ask about a data set")
+            raise Refused("this law has random inputs: use from_data(X, y) for the results of a data set")
         flow = SeparableFlow(np.asarray(self.targets)[:, None] * np.asarray(self.inputs), self.loss)
-        if flow.excess.size:  # raises where the data cannot be separated, or are degenerate
+        if flow.excess.size:  # computing it raises Refused if the data cannot be separated or are degenerate
             return flow
         raise Refused("inputs = () is not allowed: give at least one sample")
 
     @property
     def direction(self) -> Array:
-        """w_hat: the shortest vector with all margins at least 1."""
+        """The shortest vector w_hat with all margins at least 1."""
         return self.flow.direction
 
     @property
     def margin(self) -> float:
-        """The largest margin of the data set, 1/|w_hat|; for random inputs its limit."""
+        """The largest margin 1/|w_hat| of the data set, or its limit for random inputs."""
         return float(self.evaluate()["margin"])
 
     @property
     def correction(self) -> Array:
-        """w_tilde: the part of r_inf in the span of the support vectors."""
+        """The part w_tilde of r_inf in the span of the support vectors."""
         return self.flow.correction
 
     @property
     def support(self) -> NDArray[np.int64]:
-        """Indices of the support vectors: for almost every data set at most as many as features."""
+        """Indices of the support vectors.
+
+        For almost every data set there are at most as many of them as features.
+        """
         return self.flow.hard_margin.support
 
     @property
     def residual_rate(self) -> float:
-        """The residual vanishes in the span of the support vectors like t^-rate (docs/theory/implicit_bias.md, eq. 2a)."""
+        """The exponent of the residual in the span of the support vectors, which vanishes like t^-rate.
+
+        It is given by eq. (2a) of docs/theory/implicit_bias.md.
+        """
         return self.flow.rate
 
     def residual(self, log_time: ArrayLike) -> Array:
-        """w(t) - w_hat log t - w_tilde, at one value of log t or several increasing ones (rows): it converges.
+        """Return w(t) - w_hat log t - w_tilde at one value of log t, or at several increasing values (one row each).
 
-        In the span of the support vectors it tends to 0 like t^-`residual_rate`, across it to a constant.
+        The residual converges. In the span of the support vectors it tends to 0 like t^-`residual_rate`. Its part across that span tends
+        to a constant.
 
         >>> law = LogisticDescent.from_data([[1.0, 0.5], [0.4, 1.2], [2.0, 2.5], [-1.5, -0.3]], [1, 1, 1, -1])
         >>> np.abs(law.residual([10.0, 40.0])).max(axis=1).round(6).tolist()
         [0.541271, 0.010937]
         """
-        found = self.flow.remainders(np.atleast_1d(np.asarray(log_time, dtype=float))) - self.correction
-        return found if np.ndim(log_time) else found[0]
+        residuals = self.flow.remainders(np.atleast_1d(np.asarray(log_time, dtype=float))) - self.correction
+        return residuals if np.ndim(log_time) else residuals[0]
 
     @property
     def gap_constant(self) -> float:
-        """C of equation (2)."""
+        """The constant C of equation (2)."""
         return self.flow.gap_constant
 
     def direction_gap(self, log_time: ArrayLike) -> Array:
-        """|w/|w| - w_hat/|w_hat|| at one value of log t, or several increasing ones."""
+        """Return |w/|w| - w_hat/|w_hat|| at one value of log t, or at several increasing values."""
         return self.flow.direction_gap(log_time)
 
     # -- the law -----------------------------------------------------------------------------------------------------------
 
     def predicted(self) -> Values:
-        """Margin of w(t), |w(t)|/log t, and the direction gap times log t over C, all as t -> infinity."""
+        """Return the limits for t -> infinity of the margin of w(t), of |w(t)|/log t, and of the direction gap times log t over C."""
         if self.inputs is not None:
-            found = self.flow.hard_margin
-            certified = max((found.upper - found.lower) / found.margin, CLOSED_FORM)
-            return dict(margin=found.margin, norm_growth=1 / found.margin, gap_product=1.0, accuracy=certified)
+            margin = self.flow.hard_margin
+            certified = max((margin.upper - margin.lower) / margin.margin, CLOSED_FORM)
+            return dict(margin=margin.margin, norm_growth=1 / margin.margin, gap_product=1.0, accuracy=certified)
         limit = MaxMargin(ratio=self.ratio, link=self.link, link_strength=self.link_strength).evaluate()
         return dict(margin=limit["margin"], norm_growth=1 / limit["margin"], gap_product=1.0, accuracy=limit["accuracy"])
 
     def measured(self, draw: Draw) -> Values:
-        """Gradient flow up to `log_time`, on a fresh draw or on the data set (then size and seed are not used)."""
+        """Follow gradient flow up to `log_time` on a fresh draw, or on the data set (size and seed are then not used)."""
         if self.inputs is not None:
             return at_late_times(self.flow, self.log_time)
         rng = draw.rng
-        for _ in range(100):  # a small draw may be inseparable by chance, and then has no law
+        for _ in range(100):  # a small draw may be inseparable by chance, and the law is not defined for it
             X = rng.standard_normal((draw.count("ratio"), draw.size))
             flow = SeparableFlow(self.labels.draw(rng, X[:, 0])[:, None] * X, self.loss, DRAWN)
             try:
@@ -186,12 +193,15 @@ class LogisticDescent(LabelledLaw):
         )
 
     def realised(self, size: int) -> Self:
-        """The law with the ratio that `size` features give; a data set has its own."""
+        """Return the law with the ratio that `size` features give. A law of a data set is returned unchanged."""
         return self if self.inputs is not None else super().realised(size)
 
 
 def at_late_times(flow: SeparableFlow, log_time: float) -> dict[str, float]:
-    """The observables of a flow as t -> infinity, extrapolated from log t and twice that: they are off by order 1/log t."""
+    """Return the observables of a flow as t -> infinity.
+
+    Their error at time t is of order 1/log t, so they are extrapolated from the values at log t and at 2 log t.
+    """
     times = sorted({flow.settled, log_time, 2 * log_time})
     remainder = dict(zip(times, flow.remainders(times), strict=True))
     constant = float(np.linalg.norm(flow.across(flow.completed(remainder[flow.settled]))) * flow.hard_margin.margin)
@@ -200,7 +210,7 @@ def at_late_times(flow: SeparableFlow, log_time: float) -> dict[str, float]:
 
 
 def _at(flow: SeparableFlow, log_time: float, remainder: Array, constant: float) -> dict[str, float]:
-    """The observables at one time."""
+    """Return the observables at one time."""
     w = remainder + log_time * flow.direction
     gap = float(flow.gap(np.asarray(log_time), remainder))
     return dict(

@@ -1,16 +1,16 @@
-"""The aging equations of random Gaussian equations on a sphere: threshold of interpolation, plateau below it, slow growth.
+"""The aging equations of random Gaussian equations on a sphere, for the threshold, the plateau below it and slow growth.
 
 A network with frozen second layer a_j = gamma sqrt(m) that is trained on pure noise becomes, for large m, a system of alpha d random
 equations for one unit vector with covariance htilde(q) = h(q) - h(0) - h'(0) q. Only h0, h1, h2 = htilde(1), htilde'(1), htilde''(1)
-enter its long-time limit, if ageing has one effective temperature (weak ergodicity breaking): with the fast response chi, the
+enter its long-time limit, if ageing has one effective temperature (weak ergodicity breaking). With the fast response chi, the
 slope xhat of the slow part, S = gamma^2 h1 chi and CA the mean squared residual,
 
     CA = tau^2 / (1 + S + xhat gamma^2 h0)^2 + gamma^2 h0 / [(1 + S)(1 + S + xhat gamma^2 h0)]                         (1.1)
     xhat = 1 / (chi alpha gamma^2 CA h1) - chi                                                                           (1.2)
     1 = alpha S^2 / (1 + S)^2 + alpha gamma^2 CA h2 chi^2                                                              (1.3)
 
-Equation numbers of docs/theory/interpolation.md. The ansatz is a conjecture: against the two-time equations it is right within a per cent
-at small alpha and far below the threshold, and low elsewhere, by up to 9 % in the threshold and more in the plateau near it.
+These are equation numbers of docs/theory/interpolation.md. The ansatz is a conjecture. Against the two-time equations it is right within
+a per cent at small alpha and far below the threshold, and low elsewhere, by up to 9 % in the threshold and more in the plateau near it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Reduced:
-    """htilde(1), htilde'(1), htilde''(1) of a kernel without its constant and linear parts.
+    """The numbers htilde(1), htilde'(1), htilde''(1) of a kernel without its constant and linear parts.
 
     >>> Reduced.of((0.3, 0.5, 0, 1.0))
     Reduced(h0=1.0, h1=3.0, h2=6.0)
@@ -46,7 +46,7 @@ class Reduced:
 
     @classmethod
     def of(cls, kernel: Sequence[float]) -> Reduced:
-        """From the coefficients of h, from degree 0."""
+        """Return the numbers for the coefficients of h, from degree 0."""
         c = np.array(kernel, dtype=float)
         k = np.arange(c.size)
         c[:2] = 0.0
@@ -54,7 +54,7 @@ class Reduced:
 
     @property
     def threshold_energy(self) -> float:
-        """E_th of the spherical model with covariance d htilde; the slope of gamma at the start is tau sqrt(alpha) E_th (4).
+        """The energy E_th of the spherical model with covariance d htilde; gamma has the slope tau sqrt(alpha) E_th at the start (4).
 
         >>> round(float(Reduced.of((0, 0, 1.0)).threshold_energy), 6)
         1.414214
@@ -63,7 +63,7 @@ class Reduced:
 
 
 def threshold(ratio: ArrayLike, noise: ArrayLike, h0: ArrayLike, h1: ArrayLike, h2: ArrayLike) -> Floats:
-    """gamma_GF (2): the scale of the second layer above which gradient flow fits pure noise; inf for ratio >= 1. Broadcasts.
+    """Return gamma_GF (2), the scale of the second layer above which gradient flow fits pure noise; inf for ratio >= 1. Broadcasts.
 
     >>> round(float(threshold(0.3, 1.0, 1.0, 2.0, 2.0)) ** 2, 9), round(0.3 / (2 - 0.3), 9)  # htilde = q^2, tau = 1
     (0.176470588, 0.176470588)
@@ -78,7 +78,7 @@ def threshold(ratio: ArrayLike, noise: ArrayLike, h0: ArrayLike, h1: ArrayLike, 
 
 @dataclass(frozen=True)
 class Plateau:
-    """The long-time state at a fixed second layer: response chi, slope xhat, mean squared residual, speed of the second layer."""
+    """Response chi, slope xhat, mean squared residual and speed of the second layer at late times and fixed second layer."""
 
     response: float
     slope: float
@@ -87,7 +87,7 @@ class Plateau:
 
 
 def plateau(gamma: float, ratio: float, noise: float, reduced: Reduced) -> Plateau:
-    """The root of (1) below the threshold; above it the residual is 0.
+    """Return the root of (1) below the threshold. Above the threshold the residual is 0.
 
     >>> state = plateau(0.252050415, 0.3, 1.0, Reduced.of((0, 0, 1.0)))
     >>> round(state.response, 5), round(state.residual / 2, 7)
@@ -100,7 +100,7 @@ def plateau(gamma: float, ratio: float, noise: float, reduced: Reduced) -> Plate
         return Plateau(np.inf, 0.0, noise**2, 0.0)
     from scipy.optimize import brentq
 
-    def mismatch(log_chi: Any) -> Any:  # NaN where the residual would not be positive
+    def mismatch(log_chi: Any) -> Any:  # NaN if the residual would not be positive
         chi = np.exp(log_chi)
         residual, slope = _state(chi, gamma, ratio, reduced)
         weak = 1 + gamma**2 * reduced.h1 * chi
@@ -111,7 +111,7 @@ def plateau(gamma: float, ratio: float, noise: float, reduced: Reduced) -> Plate
     values = mismatch(grid)
     signs = np.flatnonzero(np.sign(values[:-1]) * np.sign(values[1:]) < 0)
     roots = [float(brentq(mismatch, grid[i], grid[i + 1], xtol=1e-14, rtol=1e-14)) for i in signs]
-    roots = [root for root in roots if abs(mismatch(root)) < 1e-6 * noise**2]  # a pole is no root
+    roots = [root for root in roots if abs(mismatch(root)) < 1e-6 * noise**2]  # a sign change at a pole is not a root
     if not roots:
         raise ConvergenceError(
             f"the aging equations have no root at gamma = {gamma:g} (threshold {limit:g}), ratio = {ratio:g}"
@@ -124,13 +124,13 @@ def plateau(gamma: float, ratio: float, noise: float, reduced: Reduced) -> Plate
 
 
 def _state(chi: Any, gamma: float, ratio: float, reduced: Reduced) -> tuple[Any, Any]:
-    """The residual from (1.3) and the slope from (1.2)."""
+    """Return the residual from (1.3) and the slope from (1.2)."""
     s = gamma**2 * reduced.h1 * chi
     residual = (1 - ratio * (s / (1 + s)) ** 2) / (ratio * gamma**2 * reduced.h2 * chi**2)
     return residual, 1 / (chi * ratio * gamma**2 * residual * reduced.h1) - chi
 
 
-# -- What the laws of training on pure noise share: a wide network with centred neurons and n = alpha m d samples ----
+# -- parameters of the laws of training on pure noise, for a wide network with centred neurons and n = alpha m d samples ----
 
 
 class PureNoise(Law):
@@ -140,7 +140,7 @@ class PureNoise(Law):
     references = ("montanari2025dynamical",)
 
     samples_per_weight: float = parameter(0.3, above=0, scale="log", count="size * value")
-    noise: float = parameter(1.0, note="the labels are nothing else", least=0)
+    noise: float = parameter(1.0, note="labels are pure noise", least=0)
     kernel: tuple[float, ...] | None = parameter(None, note="None: of the activation, or q^2 if that is None too")
     activation: Activation | None = parameter(None, note="in place of a kernel")
 
@@ -166,7 +166,7 @@ class PureNoise(Law):
         return self
 
     def coefficients(self) -> tuple[float, ...]:
-        """Coefficients of h, from whichever way they were given."""
+        """Return the coefficients of h, from the activation or from `kernel`."""
         if self.kernel is not None and self.activation is not None:
             raise Refused("kernel is not allowed together with activation: give one of them")
         if self.activation is not None:
@@ -174,5 +174,5 @@ class PureNoise(Law):
         return (0.0, 0.0, 1.0) if self.kernel is None else self.kernel
 
     def reduced(self) -> Reduced:
-        """What the long-time limit sees of the kernel."""
+        """Return the three numbers of the kernel that enter the long-time limit."""
         return Reduced.of(self.coefficients())

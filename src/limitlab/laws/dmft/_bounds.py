@@ -1,4 +1,4 @@
-"""How fast a two-layer network can grow and overfit: the bounds of the theory along a trajectory.
+"""Bounds of the theory on growth and overfitting of a two-layer network, along a trajectory.
 
 Section "Bounds" of docs/theory/two_layer_dynamics.md.
 """
@@ -14,7 +14,7 @@ Floats = NDArray[np.float64]
 
 
 def bound_diagnostics(law: TwoLayerDynamics) -> dict[str, Floats]:
-    """The growth laws along a trajectory, with their unknown constants set to 1, and the ratios to them.
+    """Return the growth laws along a trajectory, with their unknown constants set to 1, and the ratios to them.
 
     Keys: `time` (population time that = n t / (m d)), `gap` (test minus train error), `growth_bound` = a0 + a1 that with
     a1 = tau + a0, `growth_ratio` = a / growth_bound, `gap_bound` = growth_bound^2 sqrt(d/n) and `gap_ratio`.

@@ -47,7 +47,8 @@ CASES: dict[str, dict[str, Any]] = {
 def general_process(check: Check) -> None:
     """The general dynamical mean-field process describes gradient descent on a smooth loss as n, d grow at fixed n/d.
 
-    Gradient descent at growing d for an exactly solvable and for nonlinear losses; networks beyond the Gaussian model.
+    Compared: gradient descent at growing d for an exactly solvable loss and for nonlinear losses, and networks for which the Gaussian
+    model is not exact.
     """
     for name in ("square", "tanh") if check.quick else CASES:
         law = FirstOrderDynamics(steps=8, signal_energy=1.0, paths=20000 if check.quick else 160000, **CASES[name])
@@ -67,7 +68,7 @@ def general_process(check: Check) -> None:
 
 
 def beyond_the_gaussian_model(size: int = 400, draws: int = 60, steps: int = 40) -> tuple[float, float, dict[str, Number]]:
-    """Distances in standard errors of a tanh network of two neurons to both theories, and its train errors at t = 8."""
+    """Return the distances in standard errors of a tanh network of two neurons to both theories, and its train errors at t = 8."""
     ratio, end, shared = 2.0, 8.0, dict(width=2, noise=0.5, start_overlap=0.1, activation="tanh", target_function="tanh")
     step: dict[str, Any] = dict(sample_ratio=ratio, step=ratio * end / steps, steps=steps)
     law = FirstOrderDynamics(loss="committee", signal_energy=1.0, start_norm=1.0, sphere=True, paths=12000, **step, **shared)
@@ -89,7 +90,7 @@ def beyond_the_gaussian_model(size: int = 400, draws: int = 60, steps: int = 40)
 
 
 def gaussian_model(degree: int) -> TwoLayerDynamics:
-    """Two examples that few draws of the Gaussian model decide: linear neurons, and neurons of degree two."""
+    """Return one of two examples for which few draws of the Gaussian model suffice, linear neurons or neurons of degree two."""
     if degree == 1:
         start: dict[str, Any] = dict(sample_ratio=2.0, kernel=(0, 1.0), target=(0, 0.6), target_norm=1.0, times=(1.0, 3.0))
     else:
@@ -101,7 +102,7 @@ def gaussian_model(degree: int) -> TwoLayerDynamics:
 def two_time_equations(check: Check) -> None:
     """Closed two-time equations describe the Gaussian model from a symmetric start.
 
-    Order of the solver, and the Gaussian model at growing d.
+    Checked: the order of the solver, and the agreement with the Gaussian model at growing d.
     """
     law = single_index(3, sample_ratio=2.0, times=4.0)
     truth = law.solve(("train_error",), levels=3).values["train_error"][0]
@@ -125,16 +126,16 @@ def two_time_equations(check: Check) -> None:
         for row in result.rows:
             check.show(f"z of the {words(row.observable)}, degree {degree}", row.z)
     check.note(
-        "the sign of the residual covariance, the multiplier nu and the split of the instantaneous response are ours: see the "
-        "theory page"
+        "The sign of the residual covariance, the multiplier nu and the split of the instantaneous response are derived here; the "
+        "theory page explains them."
     )
 
 
 @claim("D5", AREA, AdiabaticGrowth, TwoLayerDynamics, figure="adiabatic-growth")
 def growing_second_layer(check: Check) -> None:
-    """Pure noise, second layer free: a = sqrt(m) gamma(t/m), linear at first, saturating at gamma_GF along an adiabatic curve.
+    """On pure noise with a free second layer a = sqrt(m) gamma(t/m), linear at first and saturating at gamma_GF along an adiabatic curve.
 
-    a = sqrt(m) gamma(t / m) for several m and two starts against the adiabatic curve; widths extrapolated to infinity.
+    Compared: a = sqrt(m) gamma(t / m) for several m and two starts with the adiabatic curve, and widths extrapolated to infinity.
     """
     widths, last = ((10, 20, 40), 2.0) if check.quick else ((10, 20, 40, 80, 160), 4.0)
     law = AdiabaticGrowth(samples_per_weight=0.5, kernel=(0, 0.5, 0, 0.5))
@@ -173,16 +174,16 @@ def growing_second_layer(check: Check) -> None:
     check.below("largest gap of the limit m -> infinity to the curve beyond 3 times its spread", largest(beyond), 0.01)
     check.below("numerical accuracy", largest(accuracy), 2e-3)
     check.note(
-        "gaps and limits relative to the curve; the spread is that of several extrapolations. The adiabatic law is a conjecture: "
-        "from a_0 = 1 widths approach from above and cross the curve, from a_0 = 1/2 they come from below; no single power of m "
-        "describes the approach"
+        "Gaps and limits are relative to the curve, and the spread is that of several extrapolations. The adiabatic law is a conjecture. "
+        "From a_0 = 1 the values at finite widths approach from above and cross the curve, and from a_0 = 1/2 they approach from "
+        "below. No single power of m describes the approach."
     )
     if check.quick:
         check.consistent_only()
 
 
 def _exponent(case: str, widths: Sequence[int], gaps: Array) -> dict[str, Number]:
-    """Exponent of gap ~ m^-x by least squares, with the standard error of the fit, and the last local exponent."""
+    """Return the exponent of gap ~ m^-x by least squares, with the standard error of the fit, and the last local exponent."""
     fit = log_slope(widths, gaps)
     return {
         f"exponent in 1/m, {case}": -fit.value,
@@ -192,7 +193,7 @@ def _exponent(case: str, widths: Sequence[int], gaps: Array) -> dict[str, Number
 
 
 class Best(NamedTuple):
-    """The state of a trajectory where its test error is least, and the test error at the end."""
+    """State of a trajectory at its least test error, and the test error at the end."""
 
     time: float
     test_error: float
@@ -201,7 +202,7 @@ class Best(NamedTuple):
 
 
 def least_test_error(law: TwoLayerDynamics, end: float) -> Best:
-    """Where the test error is least up to a time, on a grid that resolves the fastest mode."""
+    """Return the state at the least test error up to a time, on a grid that resolves the fastest mode."""
     steps = max(law.solver_steps, int(np.ceil(8 * end * max(1.0, law.fastest_rate()))))
     times = np.concatenate([[0.0], np.geomspace(8 * end / steps, end, 400)])
     path = law.replace(times=tuple(times), solver_steps=steps).theory()
@@ -215,9 +216,10 @@ EARLY = (10, 20, 40)
 
 @claim("D6", AREA, TwoLayerDynamics, figure="two-layer-timeline")
 def timeline(check: Check) -> None:
-    """Single index: at t = O(1) the direction is learned and test equals train error; at t = O(m) the network overfits and unlearns.
+    """For a single index the network learns the direction at t = O(1), with equal test and train error; at t = O(m) it overfits
+    and unlearns.
 
-    Learning at t = O(1), overfitting and unlearning at t = O(m).
+    Measured: learning at t = O(1), and overfitting and unlearning at t = O(m).
     """
     widths = (10, 20) if check.quick else (10, 20, 40)
     best = [least_test_error(single_index(m, solver_steps=320), end=20.0) for m in widths]
@@ -253,7 +255,7 @@ def timeline(check: Check) -> None:
 def networks(check: Check) -> None:
     """The dynamical mean-field curves match gradient descent and SGD of real two-layer networks.
 
-    Real tanh networks, by gradient flow and by stochastic descent.
+    Compared with real tanh networks that are trained by gradient flow and by stochastic descent.
     """
     size, seeds = (120, 6) if check.quick else (400, 12)
     law = tanh_network(times=(1.0, 3.0), solver_steps=120)
@@ -267,7 +269,7 @@ def networks(check: Check) -> None:
             beyond.append(float((np.abs(gap) - 4 * error).max()))
         check.below(f"{how}: largest relative gap beyond 4 standard errors, m = 8", largest(beyond), 0.02)
     check.note(
-        "the equations are those of the Gaussian model; the gap of a real network does not vanish with d, it shrinks with the width"
+        "The equations are those of the Gaussian model. The gap of a real network does not vanish with d, but shrinks with the width."
     )
 
 
@@ -275,11 +277,11 @@ def networks(check: Check) -> None:
 def scale_of_the_start(check: Check) -> None:
     """A mean-field start with early stopping generalises best; a lazy start overfits.
 
-    Early stopping from small and large second layers.
+    Measured: early stopping from small and large second layers.
     """
     m = 10 if check.quick else 20
     scales = (0.5, 1.0, 2.0, 4.0)
-    # a march as short as that of the quick check need not be thinned
+    # a march as short as in the quick check needs no thinning
     start = single_index(m, solver_steps=640, memory_points=0 if check.quick else None)
     trajectories = [least_test_error(start.replace(start_second_layer=scale), 3.0 * m) for scale in scales]
     best = [state.test_error for state in trajectories]
@@ -299,8 +301,8 @@ def scale_of_the_start(check: Check) -> None:
     check.show(f"networks without their start's output, scale {LAZY:g}: least test error", float(lazy.min()))
     check.show(f"networks without their start's output, scale {LAZY:g}: last test error", float(lazy[-1]))
     check.note(
-        "A large second layer also starts with a large random output, which alone would make it worse; the networks train on labels "
-        "to which it is added, so that only the laziness is left."
+        "A large second layer also starts with a large random output, which alone would increase the error. This output is therefore "
+        "added to the labels of the networks, so that only the effect of laziness remains."
     )
 
 
@@ -309,7 +311,7 @@ LAZY = 10.0
 
 
 def centred_networks(scale: float, draws: int) -> Array:
-    """Mean test error over growing times of ten tanh neurons whose start's output is subtracted (d = 60, n = 5 d, noise 1/2)."""
+    """Return the mean test error over growing times of ten tanh neurons without the output at the start (d = 60, n = 5 d, noise 1/2)."""
     from limitlab.laws.dmft._finite import training
     from limitlab.laws.dmft._finite import training as samples
 
@@ -333,7 +335,7 @@ def centred_networks(scale: float, draws: int) -> Array:
 def growth_bounds(check: Check) -> None:
     """The second layer grows at most linearly, and the generalisation gap at most like (a0 + a1 t)^2 sqrt(d/n).
 
-    Linear growth of the second layer and the bound on the generalisation gap, with constants set to 1; the same for networks.
+    Checked: the growth of the second layer and the bound on the generalisation gap with constants set to 1, also for networks.
     """
     widths = (5, 10, 20) if check.quick else (10, 20, 40)
     laws = [single_index(m, times=tuple(np.linspace(0, 10, 11)), solver_steps=200) for m in widths]
@@ -351,12 +353,12 @@ def growth_bounds(check: Check) -> None:
     check.at_most("tanh networks: largest a over its bound", drawn_growth, 1 + 1e-12)
     check.below("tanh networks: largest gap over its bound, plus 5 standard errors", drawn_gap, 1)
     check.note(
-        "the theorem has unspecified constants and bounded activations; the observed gap falls like 1/m, faster than the bound"
+        "The theorem has unspecified constants and bounded activations. The observed gap falls like 1/m, faster than the bound."
     )
 
 
 def drawn_bounds(draws: int) -> tuple[float, float]:
-    """The second layer and the generalisation gap of trained tanh networks over their bounds, largest over time."""
+    """Return the largest ratios over time of second layer and generalisation gap of trained tanh networks to their bounds."""
     law = tanh_network(times=(0.0, 1.0, 4.0, 16.0))
     bounds, runs = bound_diagnostics(law), law.simulate_batch(60, range(draws))
     gap = (runs.test_error - runs.train_error).values / bounds["gap_bound"]
@@ -368,7 +370,7 @@ def drawn_bounds(draws: int) -> tuple[float, float]:
 def mean_field_equations(check: Check) -> None:
     """Mean-field equations, two-dimensional from a symmetric start, with an error of at most max(1/m, 1/d, d/n)^(1/2).
 
-    The two-dimensional mean-field equations against finite widths, with and without finite samples.
+    Compared: the two-dimensional mean-field equations with finite widths, for finitely and for infinitely many samples.
     """
     widths = (10, 20, 40, 80, 160) if check.quick else (10, 20, 40, 80, 160, 320)
     mean_field = float(MeanFieldSingleIndex(times=2.0, **SINGLE_INDEX).theory().overlap)
@@ -379,7 +381,7 @@ def mean_field_equations(check: Check) -> None:
     local = -np.diff(np.log(finite)) / np.log(2)
     check.above("n = m d / 2: local exponent of the gap from m = 10 to 20", float(local[0]), 0.5)
     check.above("n = m d / 2: smallest rise of the local exponents with m", smallest(np.diff(local)), 0)
-    limit = float(2 * local[-1] - local[-2])  # local exponents approach theirs like 1/m
+    limit = float(2 * local[-1] - local[-2])  # local exponents approach their limit like 1/m
     check.near("n = m d / 2: local exponent extrapolated to m -> infinity", limit, 1, 0.03)
     check.near("population flow: exponent of the gap in 1/m", -log_slope((40, 80, 160), population).value, 1, 0.1)
     ratios = (20.0, 40.0, 80.0, 160.0)
@@ -411,9 +413,9 @@ KERNELS: dict[str, tuple[float, ...]] = {"square": (0, 0, 1.0), "cube": (0, 0, 0
 
 @claim("D3", AREA, InterpolationTransition, figure="interpolation-threshold")
 def interpolation_threshold(check: Check) -> None:
-    """Pure noise, second layer frozen at gamma sqrt(m): the train error reaches zero if and only if gamma > gamma_GF(alpha).
+    """On pure noise with the second layer frozen at gamma sqrt(m), the train error reaches zero if and only if gamma > gamma_GF(alpha).
 
-    The threshold located from the solver beside the closed form, and widths that approach the limit system.
+    Compared: the threshold located by the solver with the closed form, and growing widths with the limit system.
     """
     end, steps = (40.0, 160) if check.quick else (640.0, 2560)
     shares = (0.98, 1.01, 1.04, 1.07) if check.quick else (0.98, 1.0, 1.02, 1.04)
@@ -440,8 +442,8 @@ def interpolation_threshold(check: Check) -> None:
     for m, x in zip(widths, exponents[:-1], strict=False):
         check.show(f"local exponent from m = {m}", x)
     check.note(
-        "the closed form is a conjecture; the located value is the limit of a sequence over octaves of time, its error the "
-        "distance to the last octave. Mixed kernels are shown, not judged. Local exponents fall towards -1"
+        "The closed form is a conjecture. The located value is the limit of a sequence over octaves of time, and its error is the "
+        "distance to the last octave. Mixed kernels are shown, not judged. Local exponents fall towards -1."
     )
     if check.quick:
         check.consistent_only()
@@ -451,7 +453,7 @@ def interpolation_threshold(check: Check) -> None:
 def relaxation(check: Check) -> None:
     """The relaxation time diverges as a power law on the interpolating side of gamma_GF (exponent open).
 
-    Exponential relaxation above the threshold only, slower as it is approached.
+    Checked: exponential relaxation above the threshold only, and slower relaxation closer to the threshold.
     """
     law = InterpolationTransition(samples_per_weight=0.3, kernel=(0, 0, 0, 1.0))
     plan = {1.8: 24.0, 1.6: 36.0, 1.4: 64.0} | ({} if check.quick else {1.3: 110.0, 1.2: 200.0})
@@ -464,7 +466,7 @@ def relaxation(check: Check) -> None:
     exponents = {(a, b): float(np.log(rates[b] / rates[a]) / np.log((b - 1) / (a - 1))) for a, b in pairwise(rates)}
     for (a, b), x in exponents.items():
         check.between(f"exponent of the rate in the distance, {a:g} to {b:g} gamma_GF", x, 1.4, 3)
-    # The logarithmic slope rate * time is large for an exponential and stays below 1 where the error flattens to a plateau.
+    # The logarithmic slope rate * time is large for an exponential and stays below 1 if the error flattens to a plateau.
     steepness = [rate * 0.69 * plan[share] for share, rate in rates.items()]
     check.above("smallest log-log steepness of the train error above the threshold", smallest(steepness), 2)
     check.below("log-log steepness of the train error at 0.7 gamma_GF", rate_under * 0.69 * 64.0, 1)
@@ -474,7 +476,8 @@ def relaxation(check: Check) -> None:
         check.show(f"drift of the rate at {share:g} gamma_GF", measured_rates[share][1])
     check.show("rate at 0.7 gamma_GF", rate_under)
     check.note(
-        "effective exponents rise towards the threshold: the asymptotic one is open. The time diverges for gamma falling to gamma_GF"
+        "Effective exponents rise towards the threshold, and the asymptotic exponent is open. The time diverges for gamma falling to "
+        "gamma_GF."
     )
 
 
@@ -486,7 +489,8 @@ def universality(check: Check) -> None:
     """Independent sub-Gaussian entries in place of Gaussian ones give the same limit when the target is spread over the
     coordinates, and another one when it is not.
 
-    tanh regression on signs at d = 400: norm and overlap after 20 steps against the Gaussian law; a sparse target has to disagree.
+    Compared for tanh regression on signs at d = 400: norm and overlap after 20 steps with the Gaussian law, also for a sparse target,
+    which has to disagree.
     """
     law = FirstOrderDynamics(
         loss="tanh",
@@ -529,16 +533,16 @@ def universality(check: Check) -> None:
 
 
 STAIRS = (((1, 0), 1.0), ((1, 1), 1.0))
-"""u_1 + u_1 u_2: the second direction can be found only after the first."""
+"""The target u_1 + u_1 u_2, whose second direction can be learned only after the first."""
 
 HERMITE = (0.0, 0.7, 0.5, 0.3)
 
 
 @claim("D11", AREA_DMFT, MultiIndexFlow, figure="multi-index")
 def several_directions(check: Check) -> None:
-    """For targets of k directions wide networks follow mean-field particles with overlaps in R^k; the gap falls with width and dimension.
+    """For targets of k directions wide networks follow mean-field particles with overlaps in R^k, with a gap that falls with the width.
 
-    Particles against the exact population flow of networks with as many neurons as dimensions, and against one-pass SGD, for k = 2.
+    Compared for k = 2: particles with the exact population flow of networks with as many neurons as dimensions, and with one-pass SGD.
     """
     sizes = (20, 40, 80, 160) if check.quick else (20, 80, 160, 320)
     gaps = {size: particle_gap(size, size) for size in sizes}
@@ -579,7 +583,7 @@ def several_directions(check: Check) -> None:
 
 
 def started(neurons: int) -> tuple[MultiIndexFlow, Callable[[np.random.Generator, int], tuple[Array, Array]]]:
-    """Particles with a = 1 + 0.2 g, v = (0.3, 0) + 0.1 g, and networks of as many neurons that start there."""
+    """Return particles with a = 1 + 0.2 g, v = (0.3, 0) + 0.1 g, and a function that draws networks with this start."""
     rng = np.random.default_rng(neurons)
     a, v = 1 + 0.2 * rng.standard_normal(neurons), np.array([0.3, 0.0]) + 0.1 * rng.standard_normal((neurons, 2))
     law = MultiIndexFlow(
@@ -593,7 +597,7 @@ def started(neurons: int) -> tuple[MultiIndexFlow, Callable[[np.random.Generator
 
 
 def particle_gap(neurons: int, dimension: int) -> float:
-    """Mean over neurons of |a - a_mf| + |v - v_mf| at time 8."""
+    """Return the mean over neurons of |a - a_mf| + |v - v_mf| at time 8."""
     law, start = started(neurons)
     a, w = population_flow(HERMITE, STAIRS, *start(np.random.default_rng(0), dimension), times=[8.0], step=0.1)[0]
     limit = law.theory()
@@ -602,7 +606,7 @@ def particle_gap(neurons: int, dimension: int) -> float:
 
 
 def sgd_risks(a: Array, w: Array, times: tuple[float, ...], noise: float) -> tuple[Array, Array]:
-    """Test errors (without noise) of the population flow and of one-pass SGD from the same start."""
+    """Return the test errors (without noise) of the population flow and of one-pass SGD from the same start."""
     flow = population_flow(HERMITE, STAIRS, a, w, times)
     sgd = one_pass_sgd(np.random.default_rng(2), HERMITE, STAIRS, a, w, noise, times, 5e-4, 8)
     return tuple(np.array([network_risk(HERMITE, STAIRS, *state) for state in track]) for track in (flow, sgd))  # type: ignore[return-value]
@@ -613,7 +617,7 @@ def three_time_scales(check: Check) -> None:
     """Pure noise with a(0) = O(1) has three time scales, 1, sqrt(m) and m; in the middle one the weights climb a spherical
     spin model whose threshold energy is the slope of the slow growth.
 
-    Two-layer equations at growing width against the three regimes; the spin model against Gaussian tensors; its late energy.
+    Compared: two-layer equations at growing width with the three regimes, the spin model and its late energy with Gaussian tensors.
     """
     law = MiddleRegime(kernel=(0.0, 0.5, 0.0, 0.5), x=(1.0, 2.0))
     limit = law.theory().second_layer.values
@@ -651,13 +655,13 @@ def three_time_scales(check: Check) -> None:
     for s, value in zip(at, mean, strict=True):
         check.show(f"energy of tensors at s = {s:g}", float(value))
     check.note(
-        "The first two regimes are derived and verified. The third rests on the late energy, which is extrapolated (a fit): it is "
-        "consistent with the threshold energy to a per cent."
+        "The first two regimes are derived and verified. The third rests on the late energy, which is extrapolated by a fit and "
+        "agrees with the threshold energy to a per cent."
     )
 
 
 def first_regime(width: int) -> tuple[float, float]:
-    """Largest gaps of R_+(t, 0) from its exponential and of R_-(t, 0) from 1 for t <= 2, at alpha = 1/2 and h = (q + q^3)/2."""
+    """Return the largest gaps of R_+(t, 0) from its exponential and of R_-(t, 0) from 1 for t <= 2, at alpha = 1/2, h = (q + q^3)/2."""
     law = TwoLayerDynamics(
         width=width,
         sample_ratio=width / 2,
@@ -674,7 +678,7 @@ def first_regime(width: int) -> tuple[float, float]:
 
 
 def tensor_energies(dimension: int, draws: int, at: tuple[float, ...]) -> Array:
-    """Energies of gradient ascent on Gaussian tensors of covariance d q^3/2, one row per draw."""
+    """Return energies of gradient ascent on Gaussian tensors of covariance d q^3/2, one row per draw."""
     return np.array(
         [
             ascent(np.random.default_rng([i, dimension]), (0.0, 0.0, 0.0, 0.5), dimension, 1.0, False, at)["energy"]
@@ -684,7 +688,7 @@ def tensor_energies(dimension: int, draws: int, at: tuple[float, ...]) -> Array:
 
 
 def late_energy(kernel: tuple[float, ...], end: float) -> float:
-    """Limit of a fit e0 + b s^-2/3 + c s^-4/3 to the energy of the spin model over the last four fifths of the time."""
+    """Return the limit of a fit e0 + b s^-2/3 + c s^-4/3 to the energy of the spin model over the last four fifths of the time."""
     s = np.linspace(end / 5, end, 30)
     energy = MiddleRegime(kernel=kernel, solver_steps=16).spin_flow(s).energy
     table = np.stack([np.ones_like(s), s ** (-2 / 3), s ** (-4 / 3)], axis=1)

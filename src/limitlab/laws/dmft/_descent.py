@@ -1,8 +1,8 @@
-"""The equations of gradient descent in high dimension: matrix-valued correlations and responses, in discrete time.
+"""The equations of gradient descent in high dimension, for matrix-valued correlations and responses in discrete time.
 
-theta has m columns (neurons), the truth q; the loss is L(r; w_*, e) with r in R^m, w_* in R^q. Every two-time function of
-docs/theory/first_order.md is a matrix of m x m blocks, kept here as one matrix of (steps m) rows: block (k, s) of `response_loss` is
-R_l(k, s), and its diagonal blocks hold Gamma_k = R_l(k, k). With M(k, s) = 1[k = s](1 - step ridge) - step R_l(k, s) equations (4)
+theta has m columns (neurons), and the truth has q. The loss is L(r; w_*, e) with r in R^m and w_* in R^q. Every two-time function of
+docs/theory/first_order.md is a matrix of m x m blocks, stored here as one matrix of (steps m) rows. Block (k, s) of `response_loss` is
+R_l(k, s), and the diagonal blocks contain Gamma_k = R_l(k, k). With M(k, s) = 1[k = s](1 - step ridge) - step R_l(k, s) equations (4)
 and (5) read
 
     R_theta(k+1, .) = M(k, .) R_theta,   C(k+1, .) = M(k, .) C - step R_l(k, *) C(*, .) + (step^2/delta) C_l(k, .) R_theta'.
@@ -23,12 +23,14 @@ __all__ = ["descent_correlations"]
 Floats = NDArray[np.float64]
 
 PIVOT = 1e-5
-"""Least pivot of the covariance of the process, relative to its scale: it is numerically singular after about ten steps."""
+"""Least pivot of the process's covariance, relative to its scale. The covariance is numerically singular after about ten steps."""
 
 
 @dataclass(frozen=True)
 class DescentCorrelations:
-    """The limit, for k, s = 0..steps. Losses of one scalar response drop the axes of neurons and directions.
+    """Correlations, overlap and errors in the limit, for k, s = 0..steps.
+
+    For losses of one scalar response the axes of neurons and directions are dropped.
 
     Attributes
     ----------
@@ -39,7 +41,7 @@ class DescentCorrelations:
     train_error, test_error
         Average of `loss.error` over the samples and over new ones.
     stein_gap
-        Largest difference of the two estimates of the response to the truth: differentiated paths and Stein's lemma.
+        Largest difference of two estimates of the response to the truth, by differentiated paths and by Stein's lemma.
     """
 
     correlation: Floats
@@ -50,7 +52,9 @@ class DescentCorrelations:
 
 
 def whitened_paths(rng: np.random.Generator, paths: int, columns: int) -> Floats:
-    """Gaussian-like samples with mean exactly 0 and covariance exactly the identity: whitened by QR, then antithetic.
+    """Return Gaussian-like samples with mean exactly 0 and covariance exactly the identity.
+
+    They are whitened by QR, and each occurs with both signs.
 
     >>> z = whitened_paths(np.random.default_rng(0), 100, 5)
     >>> bool(np.allclose(z.T @ z / 100, np.eye(5))), bool(np.allclose(z.sum(axis=0), 0))
@@ -114,7 +118,7 @@ def descent_correlations(
     sampled = Paths(as_vector(loss), z, kernels)
     errors = np.zeros((2, steps + 1))
     limit = 1e12 * (np.trace(truth) + np.trace(start) + 1)
-    with np.errstate(over="ignore", invalid="ignore"):  # what diverges is refused
+    with np.errstate(over="ignore", invalid="ignore"):  # an overflow raises ConvergenceError below
         for k in range(steps + 1):
             errors[:, k] = sampled.predict(k)
             if not np.all(np.isfinite(sampled.pulls[k])) or np.trace(kernels.equal_time(k)) > limit:
@@ -131,12 +135,12 @@ def descent_correlations(
     return DescentCorrelations(correlation, overlap, errors[0], errors[1], sampled.stein_gap)
 
 
-def _square_matrix(given: ArrayLike) -> Floats:
-    return np.atleast_2d(np.asarray(given, dtype=float))
+def _square_matrix(values: ArrayLike) -> Floats:
+    return np.atleast_2d(np.asarray(values, dtype=float))
 
 
 class DescentKernels:
-    """Two-time functions as block matrices (block row k: neurons after k steps) and their step forward."""
+    """Two-time functions as block matrices (block row k belongs to the neurons after k steps), and their continuation by one step."""
 
     def __init__(
         self, start: Floats, overlap: Floats, signal: Floats, step: float, rate: float, ridge: Floats, steps: int
@@ -149,19 +153,19 @@ class DescentKernels:
         self.correlation[: self.width, : self.width], self.overlap[: self.width] = start, overlap
 
     def at(self, k: int) -> slice:
-        """Rows of step k."""
+        """Return the rows of step k."""
         return slice(k * self.width, (k + 1) * self.width)
 
     def until(self, k: int) -> slice:
-        """Rows of steps 0..k-1."""
+        """Return the rows of steps 0..k-1."""
         return slice(0, k * self.width)
 
     def equal_time(self, k: int) -> Floats:
-        """C(k, k)."""
+        """Return C(k, k)."""
         return self.correlation[self.at(k), self.at(k)]
 
     def advance(self, k: int, sphere: bool) -> None:
-        """C, R_theta and the overlap after one more step, eqs. (4) and (5); on the sphere also eq. (6)."""
+        """Compute C, R_theta and the overlap after one more step by eqs. (4) and (5), on the sphere also by eq. (6)."""
         now, new, known = self.at(k), self.at(k + 1), self.until(k + 1)
         identity = np.eye(self.width)
         memory = -self.step * self.response_loss[now, known]
@@ -185,7 +189,7 @@ class DescentKernels:
 class Paths:
     """Sampled paths of the predictions, eq. (2), and their averages, eq. (3). The last axis of every array counts paths.
 
-    Where neurons are exchangeable the derivatives along the first of them are enough: the averages are symmetrised.
+    For exchangeable neurons only the derivatives along the first neuron are computed, and the averages are symmetrised.
     """
 
     def __init__(self, loss: Loss, z: Floats, kernels: DescentKernels) -> None:
@@ -206,7 +210,10 @@ class Paths:
         self.stein_gap = 0.0
 
     def predict(self, k: int) -> tuple[float, float]:
-        """A new point of the Gaussian process w and the prediction r that it drives, eq. (2): errors on old and new samples."""
+        """Draw a new point of the Gaussian process w and the prediction r that it drives, eq. (2).
+
+        Return the errors on the samples and on new samples.
+        """
         kernels, q, now = self.kernels, len(self.truth), self.kernels.at(k)
         for row in range(now.start, now.stop):
             known = np.concatenate([kernels.overlap[row], kernels.correlation[row, : row + 1]])
@@ -218,7 +225,7 @@ class Paths:
         return float(self.loss.error(*arguments).mean()), float(self.loss.error(w, self.truth, self.noise).mean())
 
     def differentiate(self, k: int) -> None:
-        """Responses and correlations of the gradient, eq. (3), by differentiating (2) along every path."""
+        """Compute responses and correlations of the gradient, eq. (3), by differentiating (2) along every path."""
         kernels, m = self.kernels, self.kernels.width
         now, known = kernels.at(k), kernels.until(k + 1)
         hessian = self.loss.second(self.predictions, self.truth, self.noise)
@@ -234,7 +241,7 @@ class Paths:
         self._turn(k, hessian)
 
     def _turn(self, k: int, hessian: Floats) -> None:
-        """Response to the truth: direct and through the past, or from Stein's lemma where labels jump with it."""
+        """Compute the response to the truth along every path, or by Stein's lemma if labels jump with the truth."""
         kernels, now, known = self.kernels, self.kernels.at(k), self.kernels.until(k + 1)
         seen = self.pulls[k] @ self.truth.T / self.count - kernels.response_loss[now, known] @ kernels.overlap[known]
         stein = self._same_rows(np.linalg.solve(kernels.signal, seen.T).T)
@@ -247,22 +254,22 @@ class Paths:
             self.stein_gap = max(self.stein_gap, float(np.abs(stein - turned).max()))
 
     def _memory(self, k: int, of: Floats, first: int = 0) -> Floats:
-        """(step/delta) sum_{first <= j < k} R_theta(k, j) X_j for X = `of`, whose first entry belongs to step `first`."""
+        """Return (step/delta) sum_{first <= j < k} R_theta(k, j) X_j for X = `of`, whose first entry belongs to step `first`."""
         m = self.kernels.width
         weights = self.kernels.rate * self.kernels.response_theta[self.kernels.at(k), first * m : k * m]
         return weights @ of[: k - first].reshape((k - first) * m, of.shape[-1])
 
     def _mean(self, columns: Floats) -> Floats:
-        """Average over the paths of m x c matrices (m, c N)."""
+        """Return the average over the paths of m x c matrices (m, c N)."""
         return columns.reshape(len(columns), -1, self.count) @ self.average
 
     def _same_rows(self, block: Floats) -> Floats:
-        """Average of a response to the truth (m x q) over exchangeable neurons."""
+        """Return the average of a response to the truth (m x q) over exchangeable neurons."""
         return np.broadcast_to(block.mean(axis=0), block.shape) if self.exchangeable else block
 
 
 def symmetrised(blocks: Floats) -> Floats:
-    """Average of m x m blocks over relabelled neurons: equal entries on the diagonal, and equal ones beside it.
+    """Return the average of m x m blocks over relabelled neurons, with equal diagonal entries and equal other entries.
 
     >>> symmetrised(np.array([[1.0, 0.0], [4.0, 3.0]]))
     array([[2., 2.],
@@ -277,7 +284,7 @@ def symmetrised(blocks: Floats) -> Floats:
 
 
 def from_first_column(blocks: Floats) -> Floats:
-    """Matrices of exchangeable neurons, from their first columns of shape (..., m, 1).
+    """Return matrices of exchangeable neurons from their first columns of shape (..., m, 1).
 
     >>> from_first_column(np.array([[1.0], [2.0], [4.0]]))[1]
     array([3., 1., 3.])
@@ -289,12 +296,12 @@ def from_first_column(blocks: Floats) -> Floats:
 
 
 def _row(blocks: Floats) -> Floats:
-    """Blocks (k, m, m) side by side."""
+    """Return blocks (k, m, m) side by side."""
     return blocks.swapaxes(0, 1).reshape(blocks.shape[1], -1)
 
 
 def _product(hessian: Floats, columns: Floats) -> Floats:
-    """Hessian (m, m, N) times m x c matrices (m, c N), path by path."""
+    """Multiply a Hessian (m, m, N) with m x c matrices (m, c N), path by path."""
     m, _, count = hessian.shape
     parts = columns.reshape(m, -1, count)
     product = hessian[:, 0, None] * parts[0]
@@ -304,7 +311,7 @@ def _product(hessian: Floats, columns: Floats) -> Floats:
 
 
 def _extend(factor: Floats, k: int, covariances: Floats, scale: float) -> None:
-    """One more row of a Cholesky factor, after a little white noise that keeps its pivot away from zero."""
+    """Add a row to a Cholesky factor, with a little white noise that bounds its pivot away from zero."""
     from scipy.linalg import solve_triangular
 
     row = solve_triangular(factor[:k, :k], covariances[:k], lower=True, check_finite=False)

@@ -1,6 +1,6 @@
 """The dynamical mean-field equations of a two-layer network with exchangeable neurons, as a two-time system.
 
-Equation numbers are those of docs/theory/two_layer_dynamics.md. The permutation symmetry of the neurons is diagonalised: a
+Equation numbers are those of docs/theory/two_layer_dynamics.md. The permutation symmetry of the neurons is used to diagonalise: a
 pair (X_d, X_o) of "same neuron" and "other neuron" functions becomes X_+ = X_d + (m-1) X_o and X_- = X_d - X_o, and every
 product of m x m matrices becomes two products of numbers.
 """
@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 
 @numba.njit(cache=True)
 def series(coefficients: Any, x: Any) -> Any:
-    """A power series and its first two derivatives at x, in one pass."""
+    """Return a power series and its first two derivatives at x, in one pass."""
     f, f1, f2 = coefficients[-1], 0.0, 0.0
     for k in range(coefficients.size - 2, -1, -1):
         f2 = f2 * x + f1
@@ -35,7 +35,7 @@ def series(coefficients: Any, x: Any) -> Any:
 
 @numba.njit(cache=True)
 def power_series(coefficients: Any, x: Any) -> Any:
-    """`series` at every entry of x."""
+    """Return `series` at every entry of x."""
     value, slope, curve = np.empty(x.size), np.empty(x.size), np.empty(x.size)
     for i in range(x.size):
         value[i], slope[i], curve[i] = series(coefficients, x[i])
@@ -43,7 +43,7 @@ def power_series(coefficients: Any, x: Any) -> Any:
 
 
 class RightSides(NamedTuple):
-    """What the equations say at the newest time t; two-time forcings in the order C_+, (C_-), R_+, (R_-)."""
+    """Right sides of the equations at the newest time t, with two-time forcings in the order C_+, (C_-), R_+, (R_-)."""
 
     forcings: Floats
     rates: Floats
@@ -71,13 +71,13 @@ def right_sides(
     ratio: Any,
     speed: Any,
 ) -> Any:
-    """Right sides of (7) to (9), from the residual (2) to (4) and the memory kernels (5), (6).
+    """Return the right sides of (7) to (9), from the residual (2) to (4) and the memory kernels (5), (6).
 
     `integrals` and `instants` are I_A and the weight of delta in R_A at all earlier times, `label_norm` is tau^2 + ||phi||^2, `speed`
     that of the second layer.
     """
     m, t, sectors = width, a.size - 1, min(width, 2)
-    # A single neuron has no others: X_- = X_+ makes X_o = 0.
+    # With a single neuron X_- = X_+, which makes X_o = 0.
     c_plus, c_minus = newest(memory, 0), newest(memory, sectors - 1)
     r_plus, r_minus = newest(memory, sectors), newest(memory, 2 * sectors - 1)
     strength = ratio / m**2  # K
@@ -140,10 +140,10 @@ def right_sides(
 
 @numba.njit(cache=True, error_model="numpy")
 def _residual(memory: Any, number: Any, label: Any, response: Any, integrals: Any, instants: Any) -> Any:
-    """r and I_A from their Volterra equations (3), implicit in the last point only, C_A from (4), and the weight of delta in R_A.
+    """Return r and I_A from their Volterra equations (3), implicit in the last point only, C_A from (4), and the weight of delta in R_A.
 
-    R_A = instant * delta - r, where instant is 1 up to the error of the quadrature: it makes the integral of R_A equal to I_A, which
-    vanishes when the train error does. `number` is that of r, the one of the label's covariance comes next.
+    R_A = instant * delta - r, where instant is 1 up to the error of the quadrature. With it the integral of R_A equals I_A, which
+    vanishes when the train error does. `number` is the index of r, and the covariance of the labels has the next index.
     """
     t, implicit = label.size - 1, 1.0
     if t > 0:  # at time 0 the integrals are empty
@@ -169,7 +169,7 @@ def _residual(memory: Any, number: Any, label: Any, response: Any, integrals: An
 
 @dataclass(frozen=True)
 class ExchangeableNeurons:
-    """m neurons that start alike: the unknowns a, v, C_+, C_-, R_+, R_- and the residual's r and Sigma_C.
+    """m neurons with the same start, described by a, v, C_+, C_-, R_+, R_- and the residual's r and Sigma_C.
 
     Parameters
     ----------
@@ -180,7 +180,7 @@ class ExchangeableNeurons:
     second_layer, overlap, correlation
         Start: a(0), v(0) and C_o(0, 0).
     frozen
-        Whether the second layer keeps its start.
+        Whether the second layer is fixed at its start.
     """
 
     kernels: Kernels
@@ -208,16 +208,16 @@ class ExchangeableNeurons:
 
     @property
     def correlations(self) -> tuple[str, ...]:
-        """C_+, and C_- when there is more than one neuron."""
+        """The names C_+ and, with more than one neuron, C_-."""
         return ("C+",) if self.width == 1 else ("C+", "C-")
 
     @property
     def responses(self) -> tuple[str, ...]:
-        """R_+, and R_- when there is more than one neuron."""
+        """The names R_+ and, with more than one neuron, R_-."""
         return ("R+",) if self.width == 1 else ("R+", "R-")
 
     def start(self) -> Mapping[str, float]:
-        """Unit neurons with overlap v(0) and mutual correlation C_o(0, 0)."""
+        """Return the values of unit neurons with overlap v(0) and mutual correlation C_o(0, 0)."""
         together = 1.0 + (self.width - 1) * self.correlation
         return {
             "second_layer": self.second_layer,
@@ -227,7 +227,7 @@ class ExchangeableNeurons:
         }
 
     def constrain(self, history: History) -> None:
-        """C_d(t, t) = (C_+ + (m-1) C_-) / m = 1: the neurons stay on the sphere."""
+        """Set the newest entries so that C_d(t, t) = (C_+ + (m-1) C_-) / m = 1, because the neurons stay on the sphere."""
         m = self.width
         if m == 1:
             history.row("C+")[-1] = 1.0
@@ -235,10 +235,10 @@ class ExchangeableNeurons:
             history.row("C-")[-1] = (m - history.row("C+")[-1]) / (m - 1)
 
     def flow(self, history: History) -> Flow:
-        """Right sides of (7) to (9) at the newest time."""
+        """Return the right sides of (7) to (9) at the newest time."""
         m, records, columns = self.width, history.records, history.columns
         kernel, target = self.kernels.padded
-        found = right_sides(
+        sides = right_sides(
             history.memory(),
             history.path("second_layer"),
             history.path("overlap"),
@@ -252,20 +252,20 @@ class ExchangeableNeurons:
             0.0 if self.frozen else self.sample_ratio / m,
         )
         moving = (*self.correlations, *self.responses)
-        forcings: dict[str, Floats | float] = dict(zip(moving, found.forcings, strict=True))
-        forcings |= {"overlap": found.overlap_force, "second_layer": found.second_layer_force}
-        sectors = (found.multiplier + found.rates).tolist()
+        forcings: dict[str, Floats | float] = dict(zip(moving, sides.forcings, strict=True))
+        forcings |= {"overlap": sides.overlap_force, "second_layer": sides.second_layer_force}
+        sectors = (sides.multiplier + sides.rates).tolist()
         rates = dict(zip(moving, [*sectors, *sectors], strict=True))  # a correlation decays as fast as its response
-        rates |= {"overlap": rates["C+"], "second_layer": found.second_layer_rate}
+        rates |= {"overlap": rates["C+"], "second_layer": sides.second_layer_rate}
         c_plus, c_minus = history.row("C+"), history.row(self.correlations[-1])
         r_plus, r_minus = history.row("R+"), history.row(self.responses[-1])
         observed = {
-            "train_error": found.train_error,
-            "test_error": found.test_error,
+            "train_error": sides.train_error,
+            "test_error": sides.test_error,
             "correlation": float(c_plus[-1] - c_minus[-1]) / m,
-            "multiplier": found.multiplier,
-            "residual_response": found.integrated,
-            "instant": found.instant,
+            "multiplier": sides.multiplier,
+            "residual_response": sides.integrated,
+            "instant": sides.instant,
             "same_neuron_correlation": float(c_plus[0] + (m - 1) * c_minus[0]) / m,
             "same_neuron_response": float(r_plus[0] + (m - 1) * r_minus[0]) / m,
             "fastest_rate": max(abs(rate) for rate in rates.values()),

@@ -33,7 +33,7 @@ from limitlab.plotting.style import COLOURS, finish, legend_of_styles, new_figur
 
 
 def adiabatic_growth(quick: bool = True) -> Figure:
-    """Growth of the second layer on pure noise, and the train error along it against the plateau."""
+    """Growth of the second layer on pure noise, and the train error along the growth compared with the plateau."""
     figure, (left, right) = new_figure(columns=2)
     slow = np.concatenate([np.geomspace(0.02, 0.3, 16)[:-1], np.linspace(0.3, 4.0, 38)])
     law = AdiabaticGrowth(samples_per_weight=0.5, kernel=(0, 0.5, 0, 0.5), times=tuple(slow))
@@ -66,7 +66,7 @@ def adiabatic_growth(quick: bool = True) -> Figure:
 
 
 def timeline(quick: bool = True) -> Figure:
-    """A single-index target for several widths: errors, overlap and second layer against time, mean field beside them."""
+    """Errors, overlap and second layer against time for a single-index target and several widths, with the mean field."""
     figure, axes = new_figure(columns=2, rows=2)
     widths, sizes, seeds = ((10, 20), (12, 24), 8) if quick else ((10, 20, 40, 80), (15, 30, 60), 20)
     names = {
@@ -102,7 +102,7 @@ def timeline(quick: bool = True) -> Figure:
 
 
 def networks(quick: bool = True) -> Figure:
-    """The equations (lines) against networks (points): tanh neurons, which agree, and strongly non-Gaussian ones, which do not."""
+    """The equations (lines) and networks (points) for tanh neurons, which agree, and strongly non-Gaussian neurons, which disagree."""
     figure, (left, middle, right, last) = new_figure(columns=2, rows=2)
     law = tanh_network(times=tuple(np.linspace(0, 8, 60)), solver_steps=200)
     size, seeds = (100, 6) if quick else (400, 10)
@@ -139,11 +139,11 @@ def networks(quick: bool = True) -> Figure:
 
 
 def skewed_network(**changes: Any) -> TwoLayerDynamics:
-    """Four neurons with strong quadratic and cubic parts: far from the Gaussian model at any dimension."""
+    """Return a law of four neurons with strong quadratic and cubic parts, for which the Gaussian model is wrong at any dimension."""
     activation = Activation(
         lambda x: 0.8 * x + 0.5 * (x**2 - 1) + 0.3 * x * (x**2 - 3), derivative=lambda x: 0.8 + x + 0.9 * (x**2 - 1)
     )
-    given: dict[str, Any] = dict(
+    parameters: dict[str, Any] = dict(
         width=4,
         sample_ratio=4,
         activation=activation,
@@ -152,7 +152,7 @@ def skewed_network(**changes: Any) -> TwoLayerDynamics:
         noise=0.3,
         solver_steps=240,
     )
-    return TwoLayerDynamics(**{**given, **changes})
+    return TwoLayerDynamics(**{**parameters, **changes})
 
 
 # -- first order --------------------------------------------------------------------------------------------------
@@ -191,7 +191,7 @@ BENT = Activation(_bent, derivative=_bent_slope)
 
 @dataclass(frozen=True)
 class Curves:
-    """One network: times, the two theories, draws of gradient descent and their dimension."""
+    """Times, results of both theories, draws of gradient descent and their dimension for one network."""
 
     times: Floats
     exact: xr.Dataset
@@ -200,12 +200,12 @@ class Curves:
     size: int
 
     def measured(self, name: str) -> tuple[Floats, Floats]:
-        """Mean and standard error of an observable over the draws."""
+        """Return mean and standard error of an observable over the draws."""
         return mean_and_error(self.runs[name])
 
 
 def beyond_the_gaussian_model(quick: bool = True) -> Figure:
-    """Small networks: the exact equations (lines) follow gradient descent (points), the Gaussian model (dashed) does not."""
+    """Gradient descent of small networks (points), which agrees with the exact equations (lines) and not with the Gaussian model."""
     figure, (left, right) = new_figure(columns=2)
     few, many, paths, steps = ((150, 12), (150, 60), 4000, 30) if quick else ((800, 40), (800, 80), 20000, 40)
     cubic = _curves(dict(width=4, activation=CUBIC, target_function=BENT, start_overlap=0.2), 4.0, paths, few, steps)
@@ -218,7 +218,7 @@ def beyond_the_gaussian_model(quick: bool = True) -> Figure:
 
 
 def _curves(network: dict[str, Any], end: float, paths: int, draws: tuple[int, int], steps: int) -> Curves:
-    """A network with frozen second layer on the sphere, by the exact equations, the Gaussian model and gradient descent."""
+    """Return the curves of a network with frozen second layer on the sphere, by both theories and by gradient descent."""
     law = FirstOrderDynamics(
         loss="committee",
         sample_ratio=RATIO,
@@ -250,7 +250,7 @@ def _errors(axes: Axes, curves: Curves) -> None:
 
 
 def _deviations(axes: Axes, curves: Curves) -> None:
-    """Train error of the Gaussian model and of gradient descent, relative to the exact equations."""
+    """Plot the train error of the Gaussian model and of gradient descent, relative to the exact equations."""
     exact = curves.exact.train_error.values
     mean, error = curves.measured("train_error")
     theory_line(axes, curves.times, 0 * exact, 1, "exact equations")
@@ -270,7 +270,7 @@ KERNELS: dict[str, tuple[float, ...]] = {
 
 
 def frozen_layer(quick: bool = True) -> Figure:
-    """Train error on pure noise with a frozen second layer: growing widths approach the limit system like 1/m."""
+    """Train error on pure noise with a frozen second layer at growing widths, whose gap to the limit falls like 1/m."""
     figure, (left, middle, right) = new_figure(columns=3, width=4.3)
     end, steps = 20.0, 160 if quick else 640
     times = tuple(np.geomspace(0.2, end, 40))
@@ -310,16 +310,18 @@ def frozen_layer(quick: bool = True) -> Figure:
 
 
 def threshold_diagram(quick: bool = True) -> Figure:
-    """The threshold gamma_GF against alpha, closed form and located from trajectories; how the located value settles with time."""
+    """The threshold gamma_GF against alpha in closed form and located from trajectories, and the located value against time."""
     figure, (left, right) = new_figure(columns=2)
     ratios, measured = np.linspace(0.02, 0.95, 100), (0.3, 0.6) if quick else (0.15, 0.3, 0.5, 0.7)
     for index, (label, kernel) in enumerate(KERNELS.items()):
         line = [InterpolationTransition(samples_per_weight=float(ratio), kernel=kernel).threshold() for ratio in ratios]
         theory_line(left, ratios, line, index, rf"$\tilde h =$ {label}, conjecture")
-        found = [_located(InterpolationTransition(samples_per_weight=ratio, kernel=kernel), quick) for ratio in measured]
-        value, error = np.array([(point.value, point.error) for point in found]).T
+        thresholds = [
+            _located(InterpolationTransition(samples_per_weight=ratio, kernel=kernel), quick) for ratio in measured
+        ]
+        value, error = np.array([(point.value, point.error) for point in thresholds]).T
         simulation_points(left, measured, value, error, index, "located from trajectories" if index == 0 else None)
-        law, point = InterpolationTransition(samples_per_weight=0.3, kernel=kernel), found[measured.index(0.3)]
+        law, point = InterpolationTransition(samples_per_weight=0.3, kernel=kernel), thresholds[measured.index(0.3)]
         ends = 0.36 * _end(quick) * 2.0 ** -np.arange(len(point.by_octave) - 1, -1, -1)
         settled = np.array(point.by_octave) / law.threshold()
         right.plot(ends, settled, marker="o", color=left.lines[-1].get_color(), label=rf"$\tilde h =$ {label}")
@@ -340,14 +342,14 @@ def _end(quick: bool) -> float:
 
 
 def _located(law: InterpolationTransition, quick: bool) -> Located:
-    """The threshold from trajectories of equal length in units of the fastest rate gamma^2 h'(1), which is 0.36 at alpha = 0.3."""
+    """Locate the threshold from trajectories of equal length in units of the fastest rate gamma^2 h'(1), which is 0.36 at alpha = 0.3."""
     shares = (0.98, 1.01, 1.04, 1.07) if quick else (0.98, 1.0, 1.02, 1.04)
     end = 0.36 * _end(quick) / (law.threshold() ** 2 * law.reduced().h1)
     return locate_threshold(law, end, int((2.5 if quick else 4) * _end(quick)), shares, octaves=5 if quick else 7)
 
 
 def plateau(quick: bool = True) -> Figure:
-    """The train error that is left after a long time, closed form and extrapolated from trajectories."""
+    """The limit of the train error at late times, in closed form and extrapolated from trajectories."""
     figure, (left, right) = new_figure(columns=2)
     shares = np.linspace(0.02, 1.0, 80)
     end, points = (
@@ -380,8 +382,8 @@ def relaxation(quick: bool = True) -> Figure:
         {} if quick else {1.1: 900.0, 1.15: 400.0, 1.2: 250.0, 1.3: 110.0}
     )
     shares = np.array(sorted(plan))
-    found = np.array([relaxation_rate(law, share * law.threshold(), plan[share], int(8 * plan[share])) for share in shares])
-    rates, drifts = found.T
+    decays = np.array([relaxation_rate(law, share * law.threshold(), plan[share], int(8 * plan[share])) for share in shares])
+    rates, drifts = decays.T
     simulation_points(axes, shares - 1, 1 / rates, drifts / rates**2, 0, "late rate of the train error (bar: drift)")
     guide = 1 / rates[-1] * ((shares - 1) / (shares[-1] - 1)) ** -2.0
     theory_line(axes, shares - 1, guide, 6, "slope $-2$ (guide)", linestyle="--")
@@ -441,7 +443,7 @@ def multi_index(quick: bool = True) -> Figure:
 
 
 def middle_regime(quick: bool = True) -> Figure:
-    """Second layer over times of order sqrt(m) at several widths, and the energy of the spin model on its way to the threshold."""
+    """Second layer over times of order sqrt(m) at several widths, and the energy of the spin model with the threshold energy."""
     figure, (left, right) = new_figure(columns=2)
     x = np.linspace(0.05, 3, 40)
     law = MiddleRegime(kernel=(0.0, 0.5, 0.0, 0.5), x=tuple(x))

@@ -1,8 +1,8 @@
-"""Losses of the form L(r; w, e): r = <theta, x> is the prediction's argument, w = <theta_*, x> the truth's, e a standard Gaussian.
+"""Losses of the form L(r; w, e), where r = <theta, x> is the prediction's argument, w = <theta_*, x> the truth's, e a standard Gaussian.
 
-The dynamical mean-field equations need the gradient of L in r, its Hessian and the mixed derivative in r and w; where labels are not
-differentiable in w (signs), Stein's lemma gives the average of the last one. Losses of one neuron take plain arrays; losses of m neurons
-and q directions of the truth take r of shape (m, N) and w of shape (q, N), and give (m, N), (m, m, N) and (m, q, N).
+The dynamical mean-field equations need the gradient of L in r, its Hessian and the mixed derivative in r and w. If labels are not
+differentiable in w (signs), Stein's lemma gives the average of the mixed derivative. Losses of one neuron take plain arrays. Losses of m
+neurons and q directions of the truth take r of shape (m, N) and w of shape (q, N), and return (m, N), (m, m, N) and (m, q, N).
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ class Loss:
     Attributes
     ----------
     first, second
-        Gradient and Hessian in r; the second must be bounded.
+        Gradient and Hessian in r. The Hessian must be bounded.
     cross
-        Mixed derivative in r and w, or None where labels jump with w.
+        Mixed derivative in r and w, or None if labels jump with w.
     error
-        What is reported as train error: the squared residual without 1/2 for regression, the loss itself for classification.
+        The value reported as train error, which is the squared residual without 1/2 for regression and the loss for classification.
     linear
-        Whether the gradient is linear in all arguments: then second moments suffice and few sampled paths give the exact answer.
+        Whether the gradient is linear in all arguments. Then second moments suffice, and few sampled paths give the exact answer.
     vector
         Whether r and w carry a leading axis of neurons and directions.
     exchangeable
-        Whether the loss of a vector r is the same for relabelled neurons: their averages are then symmetrised.
+        Whether the loss of a vector r is the same for relabelled neurons. Their averages are then symmetrised.
     """
 
     first: Part
@@ -53,7 +53,7 @@ class Loss:
 
 
 def square(noise: float) -> Loss:
-    """L = (y - r)^2 / 2 with y = w + noise e.
+    """Return the loss L = (y - r)^2 / 2 with y = w + noise e.
 
     >>> loss = square(0.5)
     >>> float(loss.error(np.array(1.0), np.array(3.0), np.array(2.0)))
@@ -69,7 +69,7 @@ def square(noise: float) -> Loss:
 
 
 def tanh(noise: float) -> Loss:
-    """L = (y - tanh r)^2 / 2 with y = tanh w + noise e.
+    """Return the loss L = (y - tanh r)^2 / 2 with y = tanh w + noise e.
 
     >>> loss = tanh(0.0)
     >>> float(loss.first(np.array(0.3), np.array(0.3), np.array(1.0)))
@@ -91,7 +91,7 @@ def tanh(noise: float) -> Loss:
 
 
 def logistic(noise: float) -> Loss:
-    """L = log(1 + exp(-y r)) with labels y = sign(w + noise e).
+    """Return the loss L = log(1 + exp(-y r)) with labels y = sign(w + noise e).
 
     >>> float(logistic(0.0).first(np.array(0.0), np.array(2.0), np.array(0.0)))
     -0.5
@@ -120,9 +120,11 @@ def committee(
     target_function: Activation | str | None = "tanh",
     second_layer: float = 1.0,
 ) -> Loss:
-    """L = (y - f)^2 / 2 for the network f = (a/m) sum_j sigma(r_j) with fixed a, and y = phi(w) + noise e (None: phi = 0).
+    """Return L = (y - f)^2 / 2 for the network f = (a/m) sum_j sigma(r_j) with fixed a, and y = phi(w) + noise e.
 
-    The mixed derivative is left to Stein's lemma where the target has no known derivative.
+    `target_function` None means phi = 0.
+
+    The mixed derivative comes from Stein's lemma if the derivative of the target is not available.
 
     >>> loss = committee(0.0, 2, "tanh", "identity", second_layer=2.0)
     >>> loss.error(np.zeros((2, 1)), np.full((1, 1), 3.0), np.zeros(1))
@@ -130,7 +132,7 @@ def committee(
     """
     sigma, scale = Activation(activation), second_layer / width
     phi = None if target_function is None else Activation(target_function)
-    sigma.second_derivative(np.zeros(1))  # refuses an activation that has none
+    sigma.second_derivative(np.zeros(1))  # raises an error if the activation has none
 
     def gap(r: Floats, w: Floats, e: Floats) -> Floats:
         label = noise * e if phi is None else phi(w[0]) + noise * e
@@ -159,7 +161,7 @@ def committee(
 
 
 def _has_derivative(function: Activation) -> bool:
-    """Whether a target may be differentiated on every path: a slope that jumps is fine, a function that jumps is not."""
+    """Return whether a target may be differentiated on every path, where its slope may jump but the function may not."""
     try:
         function.derivative(np.zeros(1))
     except ValueError:
@@ -170,9 +172,10 @@ def _has_derivative(function: Activation) -> bool:
 def loss_from_function(
     loss: Callable[[Any, Any, Any], Any], error: Part | None = None, *, vector: bool = False, exchangeable: bool = False
 ) -> Loss:
-    """A user's loss (r, w, e) of one sample, written with `jax.numpy`; JAX differentiates it. `error` defaults to the loss.
+    """Return the loss of one sample (r, w, e) that a function written with `jax.numpy` defines, differentiated by JAX.
 
-    r and w are scalars or, with `vector`, arrays of shape (m,) and (q,); `exchangeable` promises that neurons may be relabelled.
+    `error` defaults to the loss. r and w are scalars or, with `vector`, arrays of shape (m,) and (q,). `exchangeable` states that
+    relabelling the neurons does not change the loss.
 
     >>> import jax.numpy as jnp
     >>> loss = loss_from_function(lambda r, w, e: jnp.log(jnp.cosh(r - w - 0.1 * e)))
@@ -200,7 +203,7 @@ def loss_from_function(
 
 
 def as_vector(loss: Loss) -> Loss:
-    """A loss of one neuron as one of vectors of length 1; a loss of vectors as it is.
+    """Return a loss of one neuron as a loss of vectors of length 1. A loss of vectors is returned unchanged.
 
     >>> as_vector(square(0.0)).second(np.zeros((1, 3)), np.zeros((1, 3)), np.zeros(3)).shape
     (1, 1, 3)
@@ -224,4 +227,4 @@ def as_vector(loss: Loss) -> Loss:
 
 
 LOSSES: dict[str, Callable[[float], Loss]] = {"square": square, "tanh": tanh, "logistic": logistic}
-"""Losses of one neuron by name, as functions of the noise."""
+"""Losses of one neuron by name, each a function of the noise."""

@@ -1,4 +1,4 @@
-"""The parameters that all laws of two-layer dynamics share: kernels and start."""
+"""Parameters that all laws of two-layer dynamics share, for the kernels and for the start."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DEFAULT_TARGET = (0.0, 0.5, 0.3)
 
 
 class TwoLayerStart(Law):
-    """A two-layer network f(x) = (1/m) sum_j a_j sigma(<w_j, x>) with unit w_j, and how it starts."""
+    """A two-layer network f(x) = (1/m) sum_j a_j sigma(<w_j, x>) with unit w_j, and its start."""
 
     kernel: tuple[float, ...] | None = parameter(
         None, note="None: of the activation, or 0.5 q + 0.5 q^2 if that is None too"
@@ -46,7 +46,7 @@ class TwoLayerStart(Law):
         most=1,
     )
     times: float | tuple[float, ...] = parameter(
-        (0.0, 0.5, 1.0, 2.0, 4.0), note="in which t = 1 moves the weights", kind="coordinate", least=0
+        (0.0, 0.5, 1.0, 2.0, 4.0), note="on the scale on which the weights move", kind="coordinate", least=0
     )
 
     @model_validator(mode="after")
@@ -65,7 +65,7 @@ class TwoLayerStart(Law):
         return self
 
     def kernels(self) -> Kernels:
-        """h, phihat and the norm of the target, from whichever way they were given.
+        """Return h, phihat and the norm of the target, from the activations or from the coefficients.
 
         >>> from limitlab.laws.dmft.two_layer import TwoLayerDynamics
         >>> TwoLayerDynamics(kernel=(0, 0.4, 0.6)).kernels().target
@@ -79,7 +79,7 @@ class TwoLayerStart(Law):
 
     @property
     def overlap_at_start(self) -> float:
-        """v(0): as given, or 0.1 where there is something to overlap with.
+        """The overlap v(0), which is `start_overlap` or by default 0.1, and 0 for pure-noise labels.
 
         >>> from limitlab.laws.dmft.two_layer import TwoLayerDynamics
         >>> TwoLayerDynamics().overlap_at_start, TwoLayerDynamics(kernel=(0, 0.4, 0.6)).overlap_at_start
@@ -91,7 +91,7 @@ class TwoLayerStart(Law):
 
 
 def check_correlation(width: int, overlap: float, correlation: float) -> None:
-    """Refuse starts that no m unit vectors have."""
+    """Raise `Refused` if no m unit vectors have this overlap and correlation."""
     if width == 1:
         return
     together = 1.0 + (width - 1) * correlation

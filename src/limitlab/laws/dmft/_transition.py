@@ -1,8 +1,7 @@
 """The interpolation threshold, the plateau below it and the relaxation above it, measured from trajectories.
 
-Nothing here uses the aging ansatz: these are the numbers that its closed forms (docs/theory/interpolation.md) are held against. A
-trajectory is known up to some time, so every number is a limit of a sequence over octaves of time, with an uncertainty that says how
-far the sequence still has to go.
+The measurements do not use the aging ansatz, and so they test its closed forms (docs/theory/interpolation.md). A trajectory ends at a
+finite time. Every number is therefore the limit of a sequence over octaves of time, with an uncertainty for the distance to this limit.
 """
 
 from __future__ import annotations
@@ -19,23 +18,23 @@ Floats = NDArray[np.float64]
 
 
 AGING_EXPONENT = 2 / 3
-"""Exponent of the approach to the plateau in the pure spherical models; for the systems here it is a hypothesis, used as a cross-check."""
+"""Exponent of the approach to the plateau in the pure spherical models. For the systems here it is a hypothesis, used as a cross-check."""
 
 WIDEST = (0.7, 1.4)
-"""Where a threshold is looked for, in units of the closed form."""
+"""Range in which a threshold is searched, in units of the closed form."""
 
 ROUNDING = 1e-13
-"""Train errors below this share of the label variance are rounding."""
+"""Train errors below this share of the label variance count as rounding errors."""
 
 
 @dataclass(frozen=True)
 class Decay:
-    """The train error at times that double.
+    """The train error at times that double from each to the next.
 
     Attributes
     ----------
     times, values
-        Octaves of time, the last one first seen, and the train errors there.
+        Times at distances of one octave, in increasing order, and the train errors there.
     errors
         Estimated numerical errors of the values (step doubling).
     """
@@ -55,7 +54,7 @@ class Decay:
 
 
 def follow_decay(law: InterpolationTransition, gamma: float, end: float, steps: int, octaves: int = 4) -> Decay:
-    """The train error with second layer gamma at end / 2^octaves, ..., end / 2, end."""
+    """Return the train error with second layer gamma at end / 2^octaves, ..., end / 2, end."""
     from limitlab.numerics.two_time import extrapolate
 
     dynamics = law.replace(second_layer=gamma).dynamics(times=end, solver_steps=steps)
@@ -71,10 +70,10 @@ def follow_decay(law: InterpolationTransition, gamma: float, end: float, steps: 
 
 
 def late_residual(decay: Decay) -> Limit:
-    """The limit of the train error as t -> infinity, from a decay like e + b t^-x with an exponent that the data choose.
+    """Return the limit of the train error as t -> infinity for a decay like e + b t^-x with an exponent x fitted to the data.
 
-    Three successive octaves give an estimate of e without knowing x, and these estimates drift; their own limit is the value. A second
-    sequence assumes x = 2/3. The error is the larger of the first one's own and the distance between the two limits.
+    Three successive octaves give an estimate of e that does not need x. These estimates drift, and their limit is the value. A second
+    sequence assumes x = 2/3. The error is the larger of the error of the first limit and the distance between the two limits.
 
     Examples
     --------
@@ -97,12 +96,12 @@ class Located:
     Attributes
     ----------
     value, error
-        The limit of the effective thresholds and its distance to the last of them. Where their drift does not shrink yet, the last
+        The limit of the effective thresholds and its distance to the last of them. If their drift does not shrink yet, the last
         of them and three times its drift beyond their range.
     by_octave
         Effective thresholds of successive pairs of octaves, earliest first.
     slopes
-        The log-log slopes that decided, by gamma.
+        The log-log slopes from which the threshold follows, by gamma.
     """
 
     value: float
@@ -118,28 +117,29 @@ def locate_threshold(
     shares: tuple[float, ...] = (0.98, 1.01, 1.04, 1.07),
     octaves: int = 5,
 ) -> Located:
-    """gamma_GF from the two-time equations alone: below it log train error against log time flattens, above it steepens.
+    """Locate gamma_GF from the two-time equations alone.
 
-    The change of slope between two successive octaves vanishes at an effective threshold. It is found for every pair of octaves, by
-    interpolation between a few gamma, and drifts from pair to pair; the limit of the drift (Aitken) is the value. Effective
-    thresholds are 3 to 4 % above the closed form at time 40 and fall, so long times need smaller `shares`.
+    Below gamma_GF, log train error against log time flattens; above, it steepens. The change of slope between two successive octaves
+    vanishes at an effective threshold. This threshold is computed for every pair of octaves by
+    interpolation between a few gamma, and drifts from pair to pair. The limit of the drift (Aitken) is the value. Effective thresholds
+    are 3 to 4 % above the closed form at time 40 and fall, so long times need smaller `shares`.
 
     Parameters
     ----------
     law
-        Ratio, noise and kernel; its own second layer is not used.
+        Ratio, noise and kernel. Its second layer is not used.
     end, steps
         Last time and steps of the finest of three grids.
     shares
-        Where to compute trajectories, in units of the closed form (which only says where to look); more are added above or below
-        where these do not enclose the threshold.
+        Values of gamma with a trajectory, in units of the closed form, which sets only the range of the search. More are added above
+        or below if these do not enclose the threshold.
     octaves
         Octaves of time before `end` that are used.
     """
     seen: dict[float, Floats] = {}
 
     def trend(share: float) -> Floats:
-        """Change of slope between the last octaves, two numbers: positive below the threshold, negative above."""
+        """Return the change of slope between the last octaves, two numbers that are positive below the threshold, negative above."""
         if share not in seen:
             seen[share] = follow_decay(law, share * law.threshold(), end, steps, octaves).slopes
         return np.diff(seen[share][-3:])
@@ -153,19 +153,19 @@ def locate_threshold(
     gammas = np.array(sorted(seen)) * law.threshold()
     slopes = np.array([seen[share] for share in sorted(seen)])
     roots = [_zero(gammas, change) for change in np.diff(slopes, axis=1).T]
-    found = [root for root in roots if root is not None]
+    thresholds = [root for root in roots if root is not None]
     if roots[-1] is None or roots[-2] is None:
         raise ConvergenceError(
             f"the slopes do not change their trend between gamma = {gammas[0]:g} and {gammas[-1]:g}: use a later end",
             estimate=slopes,
         )
-    limit = settled(found)
-    decided = {float(gamma): tuple(float(x) for x in row) for gamma, row in zip(gammas, slopes, strict=True)}
-    return Located(limit.value, limit.error, tuple(found), decided)
+    limit = settled(thresholds)
+    slopes_by_gamma = {float(gamma): tuple(float(x) for x in row) for gamma, row in zip(gammas, slopes, strict=True)}
+    return Located(limit.value, limit.error, tuple(thresholds), slopes_by_gamma)
 
 
 def _zero(x: Floats, y: Floats) -> float | None:
-    """Where the polynomial through the four points around it changes sign; None when it does not."""
+    """Return the zero of the polynomial through the four points around the last sign change, or None without a sign change."""
     crossings = np.flatnonzero(np.sign(y[:-1]) * np.sign(y[1:]) < 0)
     if crossings.size == 0:
         return None
@@ -178,7 +178,7 @@ def _zero(x: Floats, y: Floats) -> float | None:
 
 
 def relaxation_rate(law: InterpolationTransition, gamma: float, end: float, steps: int) -> tuple[float, float]:
-    """Late exponential rate of the train error above threshold, and its drift over the last two eighths of the time."""
+    """Return the late exponential rate of the train error above threshold, and its drift over the last two eighths of the time."""
     from limitlab.numerics.two_time import extrapolate
 
     dynamics = law.replace(second_layer=gamma).dynamics(times=end, solver_steps=steps)
@@ -194,18 +194,18 @@ def relaxation_rate(law: InterpolationTransition, gamma: float, end: float, step
     return float(rates[1]), float(abs(rates[1] - rates[0]))
 
 
-# -- Where a drifting sequence goes: limits extrapolated from a few of its entries, with an uncertainty --------------
+# -- limits of drifting sequences, extrapolated from a few of their entries with an uncertainty -----------------------
 
 
 def aitken(sequence: ArrayLike) -> Floats:
-    """Limits of the geometric sequences through three successive entries each: x2 - (x2 - x1)^2 / (x2 - 2 x1 + x0).
+    """Return the limits of the geometric sequences through three successive entries, x2 - (x2 - x1)^2 / (x2 - 2 x1 + x0).
 
     >>> aitken([1.5, 1.25, 1.125])
     array([1.])
     """
     x = np.asarray(sequence, dtype=float)
     last, before = x[2:] - x[1:-1], x[1:-1] - x[:-2]
-    slowing = np.where(before == last, np.inf, before - last)  # a sequence that has arrived is its own limit
+    slowing = np.where(before == last, np.inf, before - last)  # infinity makes a constant sequence its own limit
     return np.asarray(x[2:] + last**2 / slowing)
 
 
@@ -218,9 +218,9 @@ class Limit:
 
 
 def settled(sequence: ArrayLike) -> Limit:
-    """Where a drifting sequence goes: the Aitken limit of its last three entries, and the distance to the last of them.
+    """Return the Aitken limit of the last three entries of a drifting sequence, and its distance to the last of them.
 
-    Where the drift does not shrink yet, the last entry and three times its drift beyond the range of the last three.
+    If the drift does not shrink yet, return the last entry and three times its drift beyond the range of the last three.
 
     >>> settled([1.5, 1.25, 1.125])
     Limit(value=1.0, error=0.125)

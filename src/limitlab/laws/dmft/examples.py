@@ -1,4 +1,4 @@
-"""The networks that claims, figures and benchmarks of two-layer dynamics have in common."""
+"""The networks that are shared by claims, figures and benchmarks of two-layer dynamics."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SINGLE_INDEX: dict[str, Any] = dict(
 
 
 def single_index(width: int, **changes: Any) -> TwoLayerDynamics:
-    """The running example with n = m d / 2 samples.
+    """Return the running example with n = m d / 2 samples.
 
     >>> single_index(20).sample_ratio
     10.0
@@ -24,19 +24,21 @@ def single_index(width: int, **changes: Any) -> TwoLayerDynamics:
 
 
 def tanh_network(**changes: Any) -> TwoLayerDynamics:
-    """Eight tanh neurons that learn tanh(2 u) from eight samples per dimension: a real network that the Gaussian model describes well.
+    """Return a law of eight tanh neurons that learn tanh(2 u) from eight samples per dimension.
+
+    The Gaussian model describes this real network well.
 
     >>> tanh_network().width
     8
     """
-    given: dict[str, Any] = dict(
+    parameters: dict[str, Any] = dict(
         width=8, sample_ratio=8, activation="tanh", target_function=steep_tanh, experiment_model="network"
     )
-    return TwoLayerDynamics(**{**given, **changes})
+    return TwoLayerDynamics(**{**parameters, **changes})
 
 
 def steep_tanh(x: Any) -> Any:
-    """tanh(2 x).
+    """Return tanh(2 x).
 
     >>> float(steep_tanh(0.0))
     0.0

@@ -1,4 +1,4 @@
-"""Gradient descent on any smooth loss: the general dynamical mean-field theory, without Gaussian approximation.
+"""Gradient descent on any smooth loss, by the general dynamical mean-field theory without Gaussian approximation.
 
 Setting.  x ~ N(0, I_d), or with other independent entries where theta_* is spread over all coordinates; n samples with loss
           L(theta' x; <theta_*, x>, e), theta in R^{d x m}, e standard Gaussian; theta_{k+1} = theta_k - step (ridge theta_k +
@@ -7,10 +7,11 @@ Setting.  x ~ N(0, I_d), or with other independent entries where theta_* is spre
 Limit.    n, d -> infinity with n/d -> delta (`sample_ratio`), at a fixed number of steps and neurons.
 Result.   A process in R^m for the rows of theta and one for the predictions, coupled through m x m correlations and responses
           (docs/theory/first_order.md, eqs. 1 to 6; `limitlab.laws.dmft._descent`). It is written for discrete time, in which it is exact
-          for gradient descent with the same step: no discretisation error.
-Status.   Theorem for the square loss (Celentano, Cheng, Montanari 2021); the other losses do not satisfy its assumption of a bounded second
-          derivative (labels are unbounded), and for them it is derived and checked. The process of predictions is sampled: exact for the
-          square loss (second moments are matched exactly), otherwise with a statistical error that is reported as the accuracy.
+          for gradient descent with the same step and has no discretisation error.
+Status.   Theorem for the square loss (Celentano, Cheng, Montanari 2021). The other losses do not satisfy its assumption of a bounded second
+          derivative (labels are unbounded); for them the result is derived and checked. The process of predictions is sampled. This is
+          exact for the square loss, whose second moments are matched exactly. Otherwise the
+          accuracy is the statistical error of the sampling.
 """
 
 from __future__ import annotations
@@ -39,13 +40,13 @@ REPLICATES = 6
 """Independent solutions whose spread gives the statistical error."""
 
 WORST_ACCURACY = 0.2
-"""Spread above which the sampled averages are not accepted: too few paths, or an unbounded loss with too long steps."""
+"""Largest spread of the sampled averages that is accepted. Too few paths, or an unbounded loss with too long steps, give a larger one."""
 
 ALGEBRA = 1e-9
-"""Relative accuracy of the equations where nothing is sampled."""
+"""Relative accuracy of the equations if nothing is sampled."""
 
 FRESH = 4000
-"""New samples on which an experiment measures its test error: only theta' x and <theta_*, x> have to be drawn."""
+"""Number of new samples for the test error of an experiment. Only theta' x and <theta_*, x> are drawn for them."""
 
 
 class FirstOrderDynamics(Law):
@@ -60,7 +61,7 @@ class FirstOrderDynamics(Law):
     >>> law.theory().overlap.values[[0, 8]].round(6)
     array([0.2     , 0.600625])
     >>> pair = FirstOrderDynamics(loss="committee", width=2, activation="identity", target_function="identity", steps=3)
-    >>> bool(np.allclose(pair.theory().norm, pair.theory().correlation))  # both neurons start at zero and stay together
+    >>> bool(np.allclose(pair.theory().norm, pair.theory().correlation))  # both neurons start at zero and remain equal
     True
     """
 
@@ -166,7 +167,7 @@ class FirstOrderDynamics(Law):
     start_overlap: float = parameter(0.0, note="inner product of every neuron with the truth")
     ridge: float = parameter(0.0, least=0)
     penalty: Schedule | None = parameter(
-        None, note="half of it, beside the ridge: a number, pairs (time, value) or a function of the time step * steps"
+        None, note="half of it, added to the ridge: a number, pairs (time, value) or a function of the time step * steps"
     )
     width: int = parameter(1, note="above 1 only with loss = 'committee'", symbol="m", least=1, most=16)
     start_correlation: float | None = parameter(None, note="None: that of their parts along the truth", symbol="c_0")
@@ -186,11 +187,11 @@ class FirstOrderDynamics(Law):
     )
 
     def draw_cost(self, size: int) -> Cost:
-        """The inputs, and products with them; no matrix is decomposed."""
+        """Return the cost of the inputs and of products with them. No matrix is decomposed."""
         return self.matrix_cost(size, matrices=3.0)
 
     def natural_scale(self, observable: str) -> float:
-        """Inner products of neurons are measured against their norms: a pair that starts orthogonal has one near zero."""
+        """Return the neurons' norm as the scale of their inner products, because a pair that starts orthogonal has one near zero."""
         return max(self.start_norm, self.signal_energy) if observable == "correlation" else 0.0
 
     @model_validator(mode="after")
@@ -220,11 +221,11 @@ class FirstOrderDynamics(Law):
 
     @property
     def correlation_at_start(self) -> float:
-        """Inner product of two neurons at the start."""
+        """The inner product of two neurons at the start."""
         return self.start_overlap**2 / self.signal_energy if self.start_correlation is None else self.start_correlation
 
     def smooth_loss(self) -> Loss:
-        """The loss with its derivatives.
+        """Return the loss with its derivatives.
 
         >>> FirstOrderDynamics(loss="square").smooth_loss().linear
         True
@@ -234,7 +235,7 @@ class FirstOrderDynamics(Law):
         return LOSSES[self.loss](self.noise)
 
     def start_gram(self) -> Floats:
-        """Inner products of the neurons at the start.
+        """Return the inner products of the neurons at the start.
 
         >>> FirstOrderDynamics(loss="committee", width=2, start_norm=1.0, start_correlation=0.25).start_gram()
         array([[1.  , 0.25],
@@ -244,7 +245,7 @@ class FirstOrderDynamics(Law):
         return c + (self.start_norm - c) * np.eye(self.width)
 
     def ridges(self) -> Floats:
-        """Penalty at every step: the ridge, and what changes in time.
+        """Return the penalty at every step, which is the ridge plus the part that changes in time.
 
         >>> FirstOrderDynamics(loss="square", ridge=0.1, penalty=[(0, 1.0), (1, 0.0)], step=0.5, steps=2).ridges().tolist()
         [1.1, 0.6, 0.1]
@@ -256,20 +257,20 @@ class FirstOrderDynamics(Law):
         )
 
     def coordinates(self) -> dict[str, Any]:
-        """The number of steps done."""
+        """Return the numbers of completed steps."""
         return {"time": np.arange(self.steps + 1)}
 
     def observed(self) -> tuple[str, ...]:
-        """Errors where the loss is a squared error, losses where it is not."""
+        """Return the names of errors for squared errors, and of losses for the logistic loss."""
         kind = "loss" if self.loss == "logistic" else "error"
         return f"train_{kind}", f"test_{kind}", "norm", "overlap", "correlation"
 
     def predicted(self) -> Values:
-        """The discrete-time equations; the accuracy is the spread of independent sets of paths."""
+        """Solve the discrete-time equations. The accuracy is the spread of independent sets of paths."""
         return _solved(self)
 
     def measured(self, draw: Draw) -> Values:
-        """Gradient descent in `size` dimensions; the test error given the parameters is an average over new samples."""
+        """Run gradient descent in `size` dimensions. The test error given the parameters is an average over new samples."""
         size, rng, n = draw.size, draw.rng, draw.count("sample_ratio")
         if size <= self.width:
             raise Refused(f"size = {size} is not allowed: must be at least width + 1 = {self.width + 1}")
@@ -284,7 +285,7 @@ class FirstOrderDynamics(Law):
         x, e = white(rng, (n, size), self.entries), rng.standard_normal(n)
         if self.entries == "gaussian":
             fresh = whitened_paths(rng, FRESH, self.width + 2)
-        else:  # all coordinates count
+        else:  # the result depends on all coordinates, and not only on two projections
             fresh = np.concatenate([rng.standard_normal((FRESH, 1)), white(rng, (FRESH, size), self.entries)], axis=1)
         target = (x @ truth).T
         track = []
@@ -298,7 +299,7 @@ class FirstOrderDynamics(Law):
         return dict(zip(self.observed(), np.array(track).T, strict=True))
 
     def _measured(self, loss: Loss, theta: Floats, truth: Floats, fresh: Floats) -> tuple[float, float, float, float]:
-        """Test error, norm, overlap and correlation of the parameters."""
+        """Return test error, norm, overlap and correlation of the parameters."""
         gram, overlap = theta.T @ theta, theta.T @ truth
         if self.entries != "gaussian":
             error = loss.error((fresh[:, 1:] @ theta).T, (fresh[:, 1:] @ truth).T, fresh[:, 0])
@@ -313,13 +314,13 @@ class FirstOrderDynamics(Law):
 
 
 def _root(gram: Floats) -> Floats:
-    """The symmetric square root of a positive matrix."""
+    """Return the symmetric square root of a positive matrix."""
     values, vectors = np.linalg.eigh(gram)
     return np.asarray((vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T)
 
 
 def _averages(gram: Floats, overlap: Floats) -> tuple[float, float, float]:
-    """Norm and overlap averaged over neurons, inner product averaged over pairs (0 for one neuron)."""
+    """Return norm and overlap averaged over neurons, and the inner product averaged over pairs (0 for one neuron)."""
     m, norms = len(gram), float(np.trace(gram))
     pairs = (float(gram.sum()) - norms) / (m * (m - 1)) if m > 1 else 0.0
     return norms / m, float(overlap.mean()), pairs
@@ -347,10 +348,10 @@ def _solved(law: FirstOrderDynamics) -> dict[str, Any]:
         runs.append(np.array([run.train_error, run.test_error, *zip(*parts, strict=True)]))
     mean = np.mean(runs, axis=0)
     scale = np.abs(mean).max(axis=1)
-    scale[-1] = max(scale[-1], scale[2])  # pairs of neurons are measured against their norm
+    scale[-1] = max(scale[-1], scale[2])  # the scale of inner products of pairs is at least their norm
     errors = ALGEBRA * scale
     if len(runs) > 1:
-        # Student's 99 % quantile with five degrees of freedom is 4.03: a comparison takes the accuracy for a bound
+        # Student's 99 % quantile with five degrees of freedom is 4.03; a comparison uses the accuracy as a bound
         errors = np.maximum(errors, 4 * np.std(runs, axis=0, ddof=1).max(axis=1) / np.sqrt(len(runs)))
     values = dict(zip(law.observed(), mean, strict=True))
     accuracy = float(np.max(errors / np.where(scale == 0, 1.0, scale)))
@@ -360,7 +361,7 @@ def _solved(law: FirstOrderDynamics) -> dict[str, Any]:
 
 
 def longest_step(sample_ratio: float) -> float:
-    """Step beyond which descent overshoots along the steepest direction of the inputs, where the loss has curvature 1.
+    """Return the step beyond which descent overshoots along the steepest direction of the inputs, if the loss has curvature 1.
 
     >>> round(longest_step(0.01), 4)
     0.0165
@@ -369,7 +370,7 @@ def longest_step(sample_ratio: float) -> float:
 
 
 def _too_spread(law: FirstOrderDynamics, accuracy: float) -> str:
-    """Why the sampled averages are not accepted, and what helps."""
+    """Return the reason why the sampled averages are not accepted, and the remedy."""
     spread = f"independent sets of paths differ by {accuracy:.0%}"
     longest = longest_step(law.sample_ratio)
     if law.step <= longest:

@@ -1,11 +1,11 @@
-"""How does a free second layer grow when a wide network is trained on pure noise?
+"""Growth of a free second layer when a wide network is trained on pure noise.
 
 Setting.  Labels are noise of standard deviation tau; m neurons, a_j(0) of order 1; n = alpha m d samples.
 Limit.    n, d, then m -> infinity at fixed alpha and slow time s = t / m.
 Result.   a = sqrt(m) gamma(s), where gamma grows along the plateaus of the frozen problem until gamma_GF, eqs. (3) and (4) of
           docs/theory/interpolation.md.
-Status.   Conjecture: time scales separate, and the aging ansatz. `AdiabaticGrowth.finite_width` gives the two-time equations of m neurons,
-          in which both can be tested without sampling noise.
+Status.   Conjecture, which rests on separate time scales and on the aging ansatz. `AdiabaticGrowth.finite_width` gives the two-time
+          equations of m neurons, which test both without sampling noise.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ Floats = NDArray[np.float64]
 SOLVED = 1e-10
 """Accuracy of the plateau equations."""
 
-CAVEAT = "a conjecture whose corrections are no single power of m: at widths that can be simulated a budget is mostly finite-size allowance"
+CAVEAT = "a conjecture whose corrections are no single power of m; at widths that can be simulated a budget is mostly finite-size allowance"
 
 
 class AdiabaticGrowth(PureNoise):
     """How fast does the second layer grow when a wide network is trained on pure noise?
 
-    Times are s = t / m. Adiabatic approximation: gamma follows the plateaus of the frozen problem and stops at the threshold.
+    Times are s = t / m. In the adiabatic approximation gamma follows the plateaus of the frozen problem and stops at the threshold.
 
     Examples
     --------
@@ -61,9 +61,8 @@ class AdiabaticGrowth(PureNoise):
         sizes=(24, 48, 96),
         rate=(1 / 2, 1.0),  # of the start m^-1/2, of unfinished ageing an unknown power near 2/3
     )
-    # A mixed kernel and noise below 1, late enough that the start is nearly forgotten.
-    # Corrections fall so slowly with the width that sampling noise on top of them would leave nothing to see: the widths
-    # that decide are those of the two-time equations
+    # A mixed kernel and noise below 1, late enough that the start hardly matters. The experiment is the two-time equations, because
+    # corrections fall slowly with the width, and sampling noise of networks would be larger than these corrections.
     points = (
         dict(
             samples_per_weight=0.3,
@@ -80,7 +79,7 @@ class AdiabaticGrowth(PureNoise):
         None, note="None: of the activation, or 0.5 q + 0.5 q^2 if that is None too"
     )
     times: float | tuple[float, ...] = parameter(
-        (0.1, 0.3, 1.0, 2.0), note="slow ones, training time over the width", symbol="s", kind="coordinate", least=0
+        (0.1, 0.3, 1.0, 2.0), note="training time over the width", symbol="s", kind="coordinate", least=0
     )
     start_second_layer: float = parameter(
         1.0, note="of a finite network; the limit does not depend on it", kind="experiment", above=0
@@ -96,19 +95,19 @@ class AdiabaticGrowth(PureNoise):
     )
 
     def draw_cost(self, size: int) -> Cost:
-        """The two-time equations of `size` neurons."""
+        """Return the cost of the two-time equations of `size` neurons."""
         return Cost(1e6 + 10.0 * size**2, 800.0 * float(size) ** 3)
 
     def natural_scale(self, observable: str) -> float:
-        """Train errors are measured against the labels, tau^2: late ones are nearly zero."""
+        """Return tau^2 as the scale of train errors, because late ones are nearly zero."""
         return self.noise**2 if observable == "train_error" else 0.0
 
     def coefficients(self) -> tuple[float, ...]:
-        """Coefficients of h, from whichever way they were given."""
+        """Return the coefficients of h, from the activation or from `kernel`."""
         return (0.0, 0.5, 0.5) if self.kernel is None and self.activation is None else super().coefficients()
 
     def initial_slope(self) -> float:
-        """gamma_* = tau sqrt(alpha) E_th: gamma(s) = gamma_* s at the start.
+        """Return gamma_* = tau sqrt(alpha) E_th, the slope in gamma(s) = gamma_* s at the start.
 
         >>> round(AdiabaticGrowth(samples_per_weight=0.5, kernel=(0, 0.5, 0, 0.5)).initial_slope(), 4)
         0.8165
@@ -116,18 +115,24 @@ class AdiabaticGrowth(PureNoise):
         return float(self.noise * np.sqrt(self.samples_per_weight) * self.reduced().threshold_energy)
 
     def saturation(self) -> float:
-        """gamma_GF, where growth stops."""
+        """Return gamma_GF, at which growth stops."""
         reduced = self.reduced()
         return float(threshold(self.samples_per_weight, self.noise, reduced.h0, reduced.h1, reduced.h2))
 
     def predicted(self, times: Floats) -> Values:
-        """gamma(s) (in units of sqrt(m)) and the train error there; accuracy: the change between two interpolants of the speed."""
+        """Return gamma(s), in units of sqrt(m), and the train error there.
+
+        The accuracy is the change between two interpolants of the speed.
+        """
         reduced, top, alpha = self.reduced(), self.saturation(), self.samples_per_weight
         coarse, fine = (
             _shares(tuple(times), alpha, reduced, degree) for degree in (self.solver_steps // 2, self.solver_steps)
         )
-        one = float(threshold(alpha, 1.0, reduced.h0, reduced.h1, reduced.h2))  # gamma_GF at tau = 1
-        errors = [np.array([plateau(x * one, alpha, 1.0, reduced).residual for x in shares]) for shares in (coarse, fine)]
+        unit_threshold = float(threshold(alpha, 1.0, reduced.h0, reduced.h1, reduced.h2))  # gamma_GF at tau = 1
+        errors = [
+            np.array([plateau(x * unit_threshold, alpha, 1.0, reduced).residual for x in shares])
+            for shares in (coarse, fine)
+        ]
         tau2 = self.noise**2
         return dict(
             second_layer=top * fine,
@@ -139,11 +144,11 @@ class AdiabaticGrowth(PureNoise):
         )
 
     def caveat(self) -> str:
-        """At small widths a comparison tests the trend."""
+        """Return the caveat that a comparison at small widths tests only the trend."""
         return CAVEAT
 
     def finite_width(self, width: int, **changes: Any) -> TwoLayerDynamics:
-        """The two-time equations of m = `width` neurons at the times s m: what the limit is approached by, without sampling noise.
+        """Return the two-time equations of m = `width` neurons at the times s m, which approach the limit without sampling noise.
 
         The default step of 1/8 gives a / sqrt(m) at s = 4 within 3e-4 for kernels of degree 3 (measured at m = 40, 80).
 
@@ -154,7 +159,7 @@ class AdiabaticGrowth(PureNoise):
         (0.496, 0.433)
         """
         scaled = np.asarray(self.times, dtype=float) * width
-        given: dict[str, Any] = dict(
+        parameters: dict[str, Any] = dict(
             width=width,
             sample_ratio=self.samples_per_weight * width,
             noise=self.noise,
@@ -165,24 +170,24 @@ class AdiabaticGrowth(PureNoise):
             times=float(scaled) if scaled.ndim == 0 else tuple(float(t) for t in scaled),
             solver_steps=max(80, int(np.ceil(8 * np.max(scaled)))),
         )
-        return TwoLayerDynamics(**{**given, **changes})
+        return TwoLayerDynamics(**{**parameters, **changes})
 
     def unknowns(self, size: int) -> int:
-        """First-layer weights of an experiment: d for the equations of one neuron, m d for a network."""
+        """Return the number of first-layer weights of an experiment, d for the equations of one neuron and m d for a network."""
         return _dimension(size) * (1 if self.experiment_model == "equations" else size)
 
     def count(self, parameter: str, size: int) -> int:
-        """Number of samples: `samples_per_weight` for each first-layer weight."""
+        """Return the number of samples, `samples_per_weight` for each first-layer weight."""
         return max(1, round(self.samples_per_weight * self.unknowns(size)))
 
     def realised(self, size: int) -> Self:
-        """The law with the ratio that whole numbers give; the two-time equations are those of infinitely many samples and dimensions."""
+        """Return the law with the ratio that whole numbers give. The two-time equations have infinitely many samples and dimensions."""
         if self.experiment_model == "two-time":
             return self
         return self.replace(samples_per_weight=self.count("samples_per_weight", size) / self.unknowns(size))
 
     def measured(self, draw: Draw, times: Floats) -> Values:
-        """Gradient flow with both layers free, from a_j = a_0, to the times s m, m = size."""
+        """Run gradient flow with both layers free, from a_j = a_0, to the times s m with m = size."""
         from limitlab.laws.dmft._finite import gaussian_model, training
         from limitlab.laws.dmft._finite import training as samples
 
@@ -209,7 +214,7 @@ class AdiabaticGrowth(PureNoise):
         return {"second_layer": second_layer, "train_error": track.train_error(data)}
 
     def _fastest_rate(self, width: int) -> float:
-        """The largest rate of the linearised flow: L_+ of the mean neuron, or the edge of the Marchenko-Pastur law of the others."""
+        """Return the largest rate of the linearised flow, from L_+ of the mean neuron or the Marchenko-Pastur edge of the others."""
         gamma = max(self.saturation(), self.start_second_layer / np.sqrt(width))
         edge = self.reduced().h1 * (1 + np.sqrt(self.samples_per_weight)) ** 2
         linear = self.coefficients()[1] if self.experiment_model == "network" else 0.0
@@ -217,9 +222,9 @@ class AdiabaticGrowth(PureNoise):
 
 
 def width_extrapolation(widths: Sequence[int], values: Sequence[float]) -> tuple[float, float]:
-    """The limit m -> infinity of a value known at three or more widths, and half the range over four forms of the corrections.
+    """Return the limit m -> infinity of a value at three or more widths, and half the range over four forms of the corrections.
 
-    A start a_0 / sqrt(m) corrects gamma(s) at order m^-1/2; ageing that is not finished after a time s m corrects it at order m^-x with an
+    A start a_0 / sqrt(m) corrects gamma(s) at order m^-1/2. Ageing that is not finished after a time s m corrects it at order m^-x with an
     unknown exponent x. The forms are value + b m^-1/2 + c m^-x, x = 2/3, 3/4, 1, and value + b m^-1/3 + c m^-2/3, through the three
     largest widths.
 
@@ -239,22 +244,22 @@ def width_extrapolation(widths: Sequence[int], values: Sequence[float]) -> tuple
 
 @functools.lru_cache(maxsize=16)
 def _finite_width(law: AdiabaticGrowth, width: int, times: tuple[float, ...]) -> dict[str, Floats]:
-    """Observables of the two-time equations of `width` neurons: the same for every draw."""
+    """Return the observables of the two-time equations of `width` neurons, which are the same for every draw."""
     steps = max(80, int(np.ceil(2 * width * times[-1])))  # a step of 1/2 is within 1e-5 of 1/8 at m = 24, 48
-    found = law.replace(times=times).finite_width(width, solver_steps=steps).theory()
-    return {"second_layer": found.second_layer.values / np.sqrt(width), "train_error": found.train_error.values}
+    limits = law.replace(times=times).finite_width(width, solver_steps=steps).theory()
+    return {"second_layer": limits.second_layer.values / np.sqrt(width), "train_error": limits.train_error.values}
 
 
 def _dimension(width: int) -> int:
-    """Dimension d of an experiment."""
+    """Return the dimension d of an experiment."""
     return 40 + width
 
 
 @functools.lru_cache(maxsize=64)
 def _shares(times: tuple[float, ...], ratio: float, reduced: Reduced, degree: int) -> Floats:
-    """gamma(s) / gamma_GF from (3), with the speed, a smooth function of gamma / gamma_GF, interpolated by a polynomial.
+    """Return gamma(s) / gamma_GF from (3), with a polynomial interpolant of the speed, a smooth function of gamma / gamma_GF.
 
-    Does not depend on the noise: gamma scales with tau.
+    The result does not depend on the noise, because gamma is proportional to tau.
     """
     top = float(threshold(ratio, 1.0, reduced.h0, reduced.h1, reduced.h2))
 

@@ -4,8 +4,8 @@ Setting.  Labels are noise of standard deviation tau; m neurons, second layer a_
 Limit.    n, d, then m -> infinity at fixed alpha. One system without m remains: the equations of `limitlab.laws.dmft._equations` for
           one neuron, a = gamma, n/d = alpha and the kernel without constant and linear parts.
 Result.   The train error goes to zero if and only if gamma > gamma_GF(alpha), eq. (2) of docs/theory/interpolation.md.
-Status.   The two-time equations are derived. The threshold is a conjecture: it rests on an ansatz about aging; `locate_threshold` of
-          `limitlab.laws.dmft._transition` measures it from the two-time equations.
+Status.   The two-time equations are derived. The threshold is a conjecture, because it rests on an ansatz about aging. `locate_threshold`
+          of `limitlab.laws.dmft._transition` measures the threshold from the two-time equations.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class InterpolationTransition(PureNoise):
 
     second_layer: float = parameter(0.5, note="frozen, over the square root of the width", symbol=r"\gamma", least=0)
     times: float | tuple[float, ...] = parameter(
-        (0.0, 1.0, 2.0, 4.0), note="in which t = 1 moves the weights", kind="coordinate", least=0
+        (0.0, 1.0, 2.0, 4.0), note="on the scale on which the weights move", kind="coordinate", least=0
     )
     solver_steps: int = parameter(
         240,
@@ -71,9 +71,9 @@ class InterpolationTransition(PureNoise):
     )
 
     def dynamics(self, **changes: Any) -> TwoLayerDynamics:
-        """The system of the large-width limit: one neuron, kernel without constant and linear parts, frozen second layer."""
+        """Return the system of the large-width limit, with one neuron, no constant and linear parts of h, and frozen second layer."""
         coefficients = (0.0, 0.0, *self.coefficients()[2:])
-        given: dict[str, Any] = dict(
+        parameters: dict[str, Any] = dict(
             width=1,
             sample_ratio=self.samples_per_weight,
             noise=self.noise,
@@ -85,31 +85,31 @@ class InterpolationTransition(PureNoise):
             times=self.times,
             solver_steps=self.solver_steps,
         )
-        return TwoLayerDynamics(**{**given, **changes})
+        return TwoLayerDynamics(**{**parameters, **changes})
 
     def finite_width(self, width: int, **changes: Any) -> TwoLayerDynamics:
-        """The same problem for m neurons, n/d = alpha m and a = gamma sqrt(m): what the limit of large width is the limit of.
+        """Return the same problem for m neurons with n/d = alpha m and a = gamma sqrt(m), whose limit for large m is this law.
 
         >>> wide = InterpolationTransition(kernel=(0, 0.5, 0.5), times=2.0)
         >>> gap = wide.theory().train_error - wide.finite_width(40).theory().train_error
         >>> bool(0 < gap < 0.05)
         True
         """
-        given: dict[str, Any] = dict(
+        parameters: dict[str, Any] = dict(
             width=width,
             sample_ratio=self.samples_per_weight * width,
             kernel=self.coefficients(),
             start_second_layer=self.second_layer * float(np.sqrt(width)),
         )
-        return self.dynamics(**{**given, **changes})
+        return self.dynamics(**{**parameters, **changes})
 
     def threshold(self) -> float:
-        """gamma_GF in closed form; inf for samples_per_weight >= 1, where there are more equations than parameters."""
+        """Return gamma_GF in closed form, or inf for samples_per_weight >= 1, where equations outnumber parameters."""
         reduced = self.reduced()
         return float(threshold(self.samples_per_weight, self.noise, reduced.h0, reduced.h1, reduced.h2))
 
     def plateau(self, gamma: float) -> Plateau:
-        """The long-time state at second layer gamma."""
+        """Return the long-time state at second layer gamma."""
         if self.samples_per_weight >= 1:
             raise Refused(
                 f"samples_per_weight = {self.samples_per_weight:g} is not allowed for the long-time limit: must be below 1; "
@@ -120,11 +120,11 @@ class InterpolationTransition(PureNoise):
         return plateau(gamma, self.samples_per_weight, self.noise, self.reduced())
 
     def residual(self, gamma: float) -> float:
-        """The limit of the train error as t -> infinity at second layer gamma; 0 from the threshold on."""
+        """Return the limit of the train error as t -> infinity at second layer gamma, which is 0 from the threshold on."""
         return self.plateau(gamma).residual
 
     def predicted(self, times: Floats) -> Values:
-        """The train error at the times of the law, from the two-time equations, and the closed-form threshold beside it."""
+        """Return the train error at the times of the law from the two-time equations, and the closed-form threshold."""
         values = self.dynamics().evaluate()
         error = values["accuracy"]["train_error"]
         return {
@@ -134,12 +134,12 @@ class InterpolationTransition(PureNoise):
         }
 
     def draw_cost(self, size: int) -> Cost:
-        """Gaussian tensors of all degrees of the kernel for every equation."""
+        """Return the cost of Gaussian tensors of all degrees of the kernel for every equation."""
         entries = self.count("samples_per_weight", size) * monomials(self.dynamics().kernels(), size)
         return Cost(1e5 + 1.1 * entries, 1e7 + 40.0 * entries * max(latest(self), 1.0))
 
     def measured(self, draw: Draw, times: Floats) -> Values:
-        """Gradient flow on alpha d random Gaussian equations for one unit vector."""
+        """Run gradient flow on alpha d random Gaussian equations for one unit vector."""
         from limitlab.laws.dmft._finite import gaussian_model, training
         from limitlab.laws.dmft._finite import training as samples
 

@@ -1,4 +1,4 @@
-"""The middle regime of training on pure noise: the second layer grows as the weights climb a spherical spin model.
+"""Middle regime of training on pure noise, in which the second layer grows as the weights climb a spherical spin model.
 
 Setting.  Labels are noise of standard deviation tau; m neurons that are orthogonal at the start, a_j(0) = a_0 of order 1; n = alpha m d
           samples.
@@ -9,10 +9,10 @@ Result.   With h~(q) = h(q) - h'(0) q every neuron follows the gradient flow of 
 
               ds/dx = a,   da/dx = e(s),   so that a^2 = a_0^2 + 2 int_0^s e,   C_d(t, 0) = C(s, 0).
 
-          Late e tends to the threshold energy E_th of the spin model, and a ~ tau sqrt(alpha) E_th t / sqrt(m): where `AdiabaticGrowth`
-          starts.
+          Late e tends to the threshold energy E_th of the spin model, and then a ~ tau sqrt(alpha) E_th t / sqrt(m), which is the
+          beginning of `AdiabaticGrowth`.
 Status.   Derived from the two-time equations of m neurons, and checked against them (the gap halves for every factor 4 in m) and against
-          Gaussian tensors. That e tends to E_th is a known result of physics; it is checked to a per cent.
+          Gaussian tensors. That e tends to E_th is a known result of physics, and it is checked to a per cent.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Floats = NDArray[np.float64]
 
 
 class SpinFlow(NamedTuple):
-    """The spin model in its own clock: energy per dimension and correlation with the start."""
+    """Energy per dimension of the spin model and its correlation with the start, in its own clock."""
 
     energy: Floats
     correlation: Floats
@@ -47,7 +47,7 @@ class SpinFlow(NamedTuple):
 
 @dataclass(frozen=True)
 class SpinModel:
-    """Zero-temperature flow of the spherical spin model with covariance d h~ (eqs. 8 and 9), run at the speed of the second layer.
+    """Zero-temperature flow of the spherical spin model with covariance d h~ (eqs. 8 and 9), at the speed of the second layer.
 
     Times of the march are x. A frozen second layer of 1 makes x the spin model's own clock.
     """
@@ -63,15 +63,15 @@ class SpinModel:
     observed = ("energy", "correlation_with_start")
 
     def start(self) -> Mapping[str, float]:
-        """Unit weights at clock 0."""
+        """Return the values of unit weights at clock 0."""
         return {"second_layer": self.second_layer, "clock": 0.0, "C": 1.0}
 
     def constrain(self, history: History) -> None:
-        """C(t, t) = 1."""
+        """Set C(t, t) = 1."""
         history.row("C")[-1] = 1.0
 
     def flow(self, history: History) -> Flow:
-        """Right sides of (8) and (9); memory integrals over the clock, ds = a dx."""
+        """Return the right sides of (8) and (9), with memory integrals over the clock, ds = a dx."""
         correlation, response, a = history.row("C"), history.row("R"), history.path("second_layer")
         _, slope, curve = power_series(np.array(self.coefficients), correlation)
         memory, drive = a * curve * response, a * slope
@@ -92,14 +92,14 @@ class SpinModel:
 
 @functools.lru_cache(maxsize=32)
 def _solved(model: SpinModel, times: tuple[float, ...], steps: int) -> tuple[dict[str, Floats], dict[str, float]]:
-    """Values at the times, and their errors."""
+    """Return the values at the times, and their errors."""
     at = np.array(times)
     names = (*model.functions, *model.observed)
     if at.max(initial=0.0) == 0:
         first = {"second_layer": model.second_layer, "clock": 0.0, "energy": 0.0, "correlation_with_start": 1.0}
         return {name: np.full(at.size, first[name]) for name in names}, dict.fromkeys(names, 1e-12)
-    found = extrapolate(lambda n: march(model, float(at.max()), n), steps, at, names=names)
-    return dict(found.values), {name: float(found.errors[name].max()) + 1e-9 for name in names}
+    solution = extrapolate(lambda n: march(model, float(at.max()), n), steps, at, names=names)
+    return dict(solution.values), {name: float(solution.errors[name].max()) + 1e-9 for name in names}
 
 
 class MiddleRegime(PureNoise):
@@ -147,36 +147,36 @@ class MiddleRegime(PureNoise):
     solver_steps: int = parameter(40, note="steps per unit of the clock", kind="solver", least=8, most=1000, finer=2)
 
     def draw_cost(self, size: int) -> Cost:
-        """A random polynomial: its tensors, and the gradients."""
+        """Return the cost of a random polynomial with its tensors and gradients."""
         return Cost(
             1e5 + 8.0 * float(size) ** max(len(self.coefficients()) - 1, 1),
             250.0 * float(size) ** max(len(self.coefficients()) - 1, 1),
         )
 
     def reduced_coefficients(self) -> tuple[float, ...]:
-        """Coefficients of h~: without constant and linear part."""
+        """Return the coefficients of h~, which has no constant and linear part."""
         return (0.0, 0.0, *self.coefficients()[2:])
 
     def threshold_energy(self) -> float:
-        """E_th, to which the energy of the spin model tends: gamma_* = tau sqrt(alpha) E_th is the slope of the slow growth."""
+        """Return E_th, the limit of the energy of the spin model. The slow growth has the slope gamma_* = tau sqrt(alpha) E_th."""
         return float(self.reduced().threshold_energy)
 
     def spin_flow(self, s: ArrayLike) -> SpinFlow:
-        """Energy and correlation with the start of the spin model, in its own clock."""
+        """Return energy and correlation with the start of the spin model, in its own clock."""
         at = np.atleast_1d(np.asarray(s, dtype=float))
         order = tuple(float(value) for value in np.unique(at))
         steps = max(40, int(np.ceil(self.solver_steps * max(order))))
         values, _ = _solved(SpinModel(self.reduced_coefficients(), 1.0, frozen=True), order, steps)
         place = np.searchsorted(order, at)
-        found = (values[name][place].reshape(np.shape(s)) for name in ("energy", "correlation_with_start"))
-        return SpinFlow(*found)
+        curves = (values[name][place].reshape(np.shape(s)) for name in ("energy", "correlation_with_start"))
+        return SpinFlow(*curves)
 
     def predicted(self, x: Floats) -> Values:
-        """The spin model at the speed of the second layer, on three grids, extrapolated."""
+        """Return the spin model at the speed of the second layer, extrapolated from three grids."""
         end = float(np.max(x))
         units = max(
             1.0, end * (self.start_second_layer + end * self.threshold_energy() / 2)
-        )  # no more than this on the clock
+        )  # an upper bound of the clock at the end
         values, errors = _solved(
             SpinModel(self.reduced_coefficients(), self.start_second_layer),
             tuple(float(value) for value in np.ravel(x)),
@@ -186,14 +186,14 @@ class MiddleRegime(PureNoise):
         return {**{name: values[name] for name in names}, "accuracy": {name: errors[name] for name in names}}
 
     def measured(self, draw: Draw, x: Floats) -> Values:
-        """One neuron that climbs a random polynomial in `size` dimensions, and the second layer that its energy drives."""
+        """Let one neuron climb a random polynomial in `size` dimensions, while its energy drives the second layer."""
         from limitlab.laws.dmft._spin_ascent import ascent
 
-        found = ascent(draw.rng, self.reduced_coefficients(), draw.size, self.start_second_layer, True, x)
-        return {name: found[name] for name in type(self).observables}
+        means = ascent(draw.rng, self.reduced_coefficients(), draw.size, self.start_second_layer, True, x)
+        return {name: means[name] for name in type(self).observables}
 
     def finite_width(self, width: int, **changes: Any) -> TwoLayerDynamics:
-        """The two-time equations of m = `width` neurons at the times x sqrt(m/alpha)/tau, without sampling noise.
+        """Return the two-time equations of m = `width` neurons at the times x sqrt(m/alpha)/tau, without sampling noise.
 
         >>> law = MiddleRegime(kernel=(0, 0.5, 0, 0.5), x=1.0)
         >>> finite = law.finite_width(20).theory()
@@ -203,7 +203,7 @@ class MiddleRegime(PureNoise):
         if self.noise == 0:
             raise Refused("noise = 0 is not allowed here: must be above 0, otherwise nothing moves")
         scaled = np.asarray(self.x, dtype=float) * np.sqrt(width / self.samples_per_weight) / self.noise
-        given: dict[str, Any] = dict(
+        parameters: dict[str, Any] = dict(
             width=width,
             sample_ratio=self.samples_per_weight * width,
             noise=self.noise,
@@ -215,4 +215,4 @@ class MiddleRegime(PureNoise):
             times=float(scaled) if scaled.ndim == 0 else tuple(float(t) for t in scaled),
             solver_steps=max(100, int(np.ceil(8 * np.max(scaled)))),
         )
-        return TwoLayerDynamics(**{**given, **changes})
+        return TwoLayerDynamics(**{**parameters, **changes})

@@ -1,4 +1,4 @@
-"""Wide two-layer networks that learn a target of several directions: mean-field particles.
+"""Mean-field particles for wide two-layer networks that learn a target of several directions.
 
 Setting.  f(x) = (1/m) sum_i a_i sigma(<w_i, x>), unit w_i in R^d, x ~ N(0, I_d), y = phi(<u_1, x>, ..., <u_k, x>) + tau * noise,
           unlimited samples.
@@ -9,7 +9,8 @@ Result.   Particles (a_i, v_i) (docs/theory/two_layer_dynamics.md, eq. 12): with
               a_i' = phihat(v_i) - (1/m) sum_j a_j h(<v_i, v_j>),
               v_i' = a_i (I - v_i v_i')(grad phihat(v_i) - (1/m) sum_j a_j h'(<v_i, v_j>) v_j),
 
-          where <v_i, v_i> is |v_i|^2, not 1: a neuron does not see itself in the limit. A network of m neurons is off by about 1/m.
+          where <v_i, v_i> is |v_i|^2, not 1, because a neuron has no interaction with itself in the limit. The error for m neurons is
+          about 1/m.
 Status.   Theorem for the mean-field limit on bounded times (Mei, Montanari, Nguyen 2018); the rate is measured.
 """
 
@@ -118,19 +119,21 @@ class MultiIndexFlow(Law):
         return self
 
     def draw_cost(self, size: int) -> Cost:
-        """Neurons in as many dimensions."""
+        """Return the cost of a draw with `size` neurons in as many dimensions."""
         return Cost(1e5 + 14.0 * size**2, 3e3 * size**2 * max(latest(self), 1.0))
 
     def kernels(self) -> Kernels:
-        """h, and the squared norm of the target."""
+        """Return h and the squared norm of the target."""
         return Kernels(tuple(c * c for c in self.hermite), (), sum(weight**2 for _, weight in self.target))
 
     def start(self) -> tuple[Floats, Floats]:
-        """a and v of the particles at the start."""
+        """Return a and v of the particles at the start."""
         return np.broadcast_to(np.asarray(self.second_layer, dtype=float), len(self.overlaps)), np.array(self.overlaps)
 
     def phihat(self, v: Floats) -> Floats:
-        """E sigma(<w, x>) phi(x) for rows of overlaps: c_l sqrt(l! / prod l_j!) prod v_j^{l_j} for every term of total degree l.
+        """Return E sigma(<w, x>) phi(x) for rows v of overlaps.
+
+        Every term of total degree l contributes c_l sqrt(l! / prod l_j!) prod v_j^{l_j} times its coefficient.
 
         >>> MultiIndexFlow().phihat(np.array([[0.4, 0.2]])).round(6).tolist()
         [0.336569]
@@ -139,7 +142,7 @@ class MultiIndexFlow(Law):
         return np.asarray(np.sum(terms, axis=0))
 
     def phihat_gradient(self, v: Floats) -> Floats:
-        """Its gradient in v, as products without the factor that is differentiated."""
+        """Return the gradient of phihat in v, as products without the factor that is differentiated."""
         total = np.zeros_like(v)
         for scale, degrees in self._terms():
             for j in np.flatnonzero(degrees):
@@ -148,16 +151,16 @@ class MultiIndexFlow(Law):
         return total
 
     def _terms(self) -> list[tuple[float, NDArray[np.int64]]]:
-        found = []
+        terms = []
         for degrees, weight in self.target:
             order = sum(degrees)
             c = self.hermite[order] if order < len(self.hermite) else 0.0
             scale = c * weight * math.sqrt(math.factorial(order) / math.prod(map(math.factorial, degrees)))
-            found.append((scale, np.array(degrees)))
-        return found
+            terms.append((scale, np.array(degrees)))
+        return terms
 
     def predicted(self, times: Floats) -> Values:
-        """The particles integrated; the error of the test error by moving the state by its own."""
+        """Integrate the particles. The error of the test error comes from moving the state by its own error."""
         kernels, (a, v) = self.kernels(), self.start()
         path = particle_states(kernels, self.phihat, self.phihat_gradient, a, v, times, self.tolerance)
         errors = [self._test_error(kernels, path.states + side * path.errors) for side in (-1, 0, 1)]
@@ -183,7 +186,7 @@ class MultiIndexFlow(Law):
         return np.array(values)
 
     def measured(self, draw: Draw, times: Floats) -> Values:
-        """The exact population flow of m neurons in as many dimensions, several for every particle."""
+        """Integrate the exact population flow of m neurons in as many dimensions, several neurons for every particle."""
         from limitlab.laws.dmft._finite.multi_index import network_risk, population_flow, random_weights
 
         (a, v), groups = self.start(), len(self.overlaps)

@@ -1,9 +1,9 @@
-"""Two-layer networks with unlimited samples: population gradient flow and its mean-field limit.
+"""Two-layer networks with unlimited samples, by population gradient flow and by its mean-field limit.
 
-Setting.  As in `limitlab.laws.dmft.two_layer`, with n/d -> infinity; time is that of the population, that = (n / m d) t.
+Setting.  As in `limitlab.laws.dmft.two_layer`, with n/d -> infinity. Time is that of the population, that = (n / m d) t.
 Limit.    Finite width m: three equations for a, v and the mutual correlation c of the neurons (`PopulationFlow`). Infinite width:
-          c = v^2 and two equations remain (`MeanFieldSingleIndex`). Unlike neurons, targets that see k directions: particles (a_i, v_i),
-          v_i in R^k (`particle_flow`).
+          c = v^2 and two equations remain (`MeanFieldSingleIndex`). Neurons that differ, or targets of k directions: particles
+          (a_i, v_i) with v_i in R^k (`particle_flow`).
 Result.   Equations 10 and 11 of docs/theory/two_layer_dynamics.md; the test error never increases.
 Status.   Theorem for the mean-field limit, at finite times and with rates (Mei, Montanari, Nguyen 2018; Montanari, Urbani 2025).
 """
@@ -30,10 +30,10 @@ Floats = NDArray[np.float64]
 
 
 def population_velocity(kernels: Kernels, width: int, a: float, v: float, c: float) -> tuple[float, float, float]:
-    """Right sides of (10): the exact population flow of m exchangeable neurons.
+    """Return the right sides of (10), the exact population flow of m exchangeable neurons.
 
     >>> kernels = Kernels((0.0, 0.5), (0.0, 0.5), 0.5)
-    >>> population_velocity(kernels, 3, 1.0, 1.0, 1.0)  # the target itself: nothing moves
+    >>> population_velocity(kernels, 3, 1.0, 1.0, 1.0)  # neurons equal to the target do not move
     (0.0, 0.0, 0.0)
     """
     m = width
@@ -47,14 +47,14 @@ def population_velocity(kernels: Kernels, width: int, a: float, v: float, c: flo
 
 
 def mean_field_velocity(kernels: Kernels, a: float, v: float) -> tuple[float, float]:
-    """Right sides of (11): infinitely many neurons, which have lost their mutual repulsion: c = v^2."""
+    """Return the right sides of (11), in which the mutual repulsion of infinitely many neurons has vanished and c = v^2."""
     phi, slope = float(kernels.phihat(v)), float(kernels.phihat(v, order=1))
     q = v * v
     return phi - a * float(kernels.h(q)), a * (1 - q) * (slope - a * float(kernels.h(q, order=1)) * v)
 
 
 def population_error(kernels: Kernels, noise: float, a: ArrayLike, v: ArrayLike, pair: ArrayLike) -> Floats:
-    """Test error with `pair` the average of h(<w_i, w_j>) over all i, j."""
+    """Return the test error, where `pair` is the average of h(<w_i, w_j>) over all i, j."""
     a = np.asarray(a)
     return np.asarray(noise**2 + kernels.target_norm - 2 * a * kernels.phihat(v) + a**2 * np.asarray(pair))
 
@@ -67,12 +67,12 @@ def particle_flow(
     v: Floats,
     times: Floats,
 ) -> tuple[Floats, Floats]:
-    """Mean-field particles (a_i, v_i), v_i in R^k, for a target that depends on k directions.
+    """Integrate the mean-field particles (a_i, v_i) with v_i in R^k for a target that depends on k directions.
 
     Parameters
     ----------
     kernels
-        Gives h; phihat is given separately.
+        Gives h. Its phihat is not used.
     phihat, phihat_gradient
         E sigma(<w, x>) phi(x) as a function of the projections v (array of shape (m, k)), and its gradient in v.
     a, v
@@ -107,7 +107,7 @@ def particle_states(
     times: Floats,
     tolerance: float,
 ) -> Trajectory:
-    """The states (a, v) of `particle_flow` as flat rows, with their errors."""
+    """Return the states (a, v) of `particle_flow` as flat rows, with their errors."""
     m, k = v.shape
 
     def velocity(_: float, state: Floats) -> Floats:
@@ -121,7 +121,7 @@ def particle_states(
 
 
 class _Population(TwoLayerStart):
-    """What the two population laws share: noise, and an experiment with one fresh sample set per step."""
+    """Parameters and experiment of the two population laws. The experiment uses one fresh sample set per step."""
 
     status = "theorem"
     references = ("montanari2025dynamical", "mei2018mean")
@@ -138,14 +138,14 @@ class _Population(TwoLayerStart):
     tolerance: float = parameter(1e-11, kind="solver", above=0, most=1e-3, scale="log", finer=0.1)
 
     def _with_errors(self, path: Trajectory, error: Callable[[Floats, Floats], Floats], values: dict[str, Floats]) -> Values:
-        """The observables with their numerical errors; that of the test error by moving the state by its own error."""
+        """Return the observables with their numerical errors. The error of the test error comes from moving the state by its own."""
         shifted = [error(*(path.states + side * path.errors).T[:2]) for side in (-1, 1)]
         spread = float(np.abs(shifted[1] - shifted[0]).max())
         errors = dict(zip(("second_layer", "overlap", "correlation"), path.errors, strict=False))
         return {**values, "accuracy": {"test_error": spread} | {name: errors[name] for name in values if name in errors}}
 
     def _descend(self, draw: Draw, dimension: int, width: int, correlation: float, times: Floats, step: float) -> Values:
-        """One-pass stochastic descent: a network with these kernels sees fresh samples, d of them per step."""
+        """Run one-pass stochastic descent of a network with these kernels, with d fresh samples per step."""
         from limitlab.laws.dmft._finite import training
         from limitlab.laws.dmft._finite import training as samples
 
@@ -161,7 +161,7 @@ class _Population(TwoLayerStart):
 
 
 class PopulationFlow(_Population):
-    """What would gradient flow on infinitely many samples do with a two-layer network of m neurons?
+    """How does gradient flow on infinitely many samples change a two-layer network of m neurons?
 
     Examples
     --------
@@ -193,7 +193,7 @@ class PopulationFlow(_Population):
     start_correlation: float | None = parameter(None, note="None: the square of start_overlap", least=-1, most=1)
 
     def draw_cost(self, size: int) -> Cost:
-        """One sample per step."""
+        """Return the cost of a draw with one sample per step."""
         return Cost(1e5 + 10.0 * self.width * size, 3e3 * self.width * size**2 * max(latest(self), 1.0))
 
     @model_validator(mode="after")
@@ -203,11 +203,11 @@ class PopulationFlow(_Population):
 
     @property
     def correlation_at_start(self) -> float:
-        """C_o(0, 0)."""
+        """The correlation C_o(0, 0) of two neurons at the start."""
         return self.overlap_at_start**2 if self.start_correlation is None else self.start_correlation
 
     def predicted(self, times: Floats) -> Values:
-        """Equation (10) integrated; for one neuron the correlation is 0 by convention."""
+        """Integrate equation (10). For one neuron the correlation is 0 by convention."""
         kernels, m = self.kernels(), self.width
         start = [self.start_second_layer, self.overlap_at_start, self.correlation_at_start if m > 1 else 0.0]
         path = integrate(lambda _, x: population_velocity(kernels, m, *x), start, times, self.tolerance)
@@ -223,7 +223,7 @@ class PopulationFlow(_Population):
         )
 
     def measured(self, draw: Draw, times: Floats) -> Values:
-        """One-pass stochastic descent with m neurons."""
+        """Run one-pass stochastic descent with m neurons."""
         return self._descend(draw, draw.size, self.width, self.correlation_at_start, times, 0.25 / draw.size)
 
 
@@ -261,11 +261,11 @@ class MeanFieldSingleIndex(_Population):
     )
 
     def draw_cost(self, size: int) -> Cost:
-        """Neurons in four times as many dimensions, one sample per step."""
+        """Return the cost of a draw with `size` neurons in four times as many dimensions and one sample per step."""
         return Cost(60.0 * size**2, 4e3 * size**3 * max(latest(self), 1.0))
 
     def predicted(self, times: Floats) -> Values:
-        """Equation (11) integrated."""
+        """Integrate equation (11)."""
         kernels = self.kernels()
         start = [self.start_second_layer, self.overlap_at_start]
         path = integrate(lambda _, x: mean_field_velocity(kernels, *x), start, times, self.tolerance)
@@ -277,5 +277,5 @@ class MeanFieldSingleIndex(_Population):
         return self._with_errors(path, error, dict(test_error=error(a, v), second_layer=a, overlap=v))
 
     def measured(self, draw: Draw, times: Floats) -> Values:
-        """One-pass stochastic descent with `size` neurons in 4 `size` dimensions."""
+        """Run one-pass stochastic descent with `size` neurons in 4 `size` dimensions."""
         return self._descend(draw, 4 * draw.size, draw.size, self.overlap_at_start**2, times, 0.1 / draw.size)

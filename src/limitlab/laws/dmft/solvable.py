@@ -1,8 +1,8 @@
-"""Least squares from any start: the one loss whose descent is solved in closed form, by the Marchenko-Pastur law.
+"""Least squares from any start, the only loss here whose descent has a closed form (by the Marchenko-Pastur law).
 
 Setting.  y = <theta_*, x> + noise e, R_hat = (1/2n) sum (y - <theta, x>)^2; gradient flow theta' = -grad R_hat, or descent.
-Result.   Let mu be the limit law of the eigenvalues l of X'X/n, n/d -> delta, and p(l) = exp(-l t) or (1 - step l)^k what is left of an
-          eigendirection's error (docs/theory/first_order.md, eqs. 7 to 9); with e0 = |theta_0 - theta_*|^2
+Result.   Let mu be the limit law of the eigenvalues l of X'X/n, n/d -> delta. After time t or k steps an eigendirection's error is
+          multiplied by p(l) = exp(-l t) or (1 - step l)^k. With e0 = |theta_0 - theta_*|^2 (docs/theory/first_order.md, eqs. 7 to 9)
 
               |theta - theta_*|^2   = e0 int p^2 dmu + (noise^2/delta) int (1 - p)^2 / l dmu,
               <theta, theta_*>      = rho + (m0 - rho) int p dmu,
@@ -23,11 +23,11 @@ __all__ = ["least_squares_descent"]
 Floats = NDArray[np.float64]
 
 NODES = 256
-"""Least number of Gauss nodes for descent, whose integrands are polynomials of l."""
+"""Least number of Gauss nodes for gradient descent, whose integrands are polynomials of l."""
 SPACING = 0.1875
-"""Spacing of the logarithmic rule for gradient flow: half the default, because e^(-l t) is bounded only for Re l > 0."""
+"""Spacing of the logarithmic rule for gradient flow. It is half the default, because e^(-l t) is bounded only for Re l > 0."""
 LATEST = 1e200
-"""The rule resolves e^(-l t) up to this time; a larger one would need eigenvalues below the smallest floating-point number."""
+"""Latest time at which the rule resolves e^(-l t). A later time would need eigenvalues below the smallest floating-point number."""
 
 
 def least_squares_descent(
@@ -40,7 +40,7 @@ def least_squares_descent(
     start_overlap: float = 0.0,
     step: float = 0.0,
 ) -> dict[str, Floats]:
-    """Train and test error, norm and overlap at the given times of gradient flow, or after so many steps of gradient descent.
+    """Return train and test error, norm and overlap at times of gradient flow, or after numbers of steps of gradient descent.
 
     The relative error of the test error of gradient flow is below 1e-14 at every time up to 1e200, also next to sample_ratio = 1,
     where the smallest eigenvalues tend to 0 and the test error grows like sqrt(t).
@@ -69,13 +69,13 @@ def least_squares_descent(
     if step:
         x, weight = quadrature(1 / sample_ratio, count=max(NODES, int(longest) + 1))
     else:
-        # The rule is that of XX'/n, because rounding 1 / sample_ratio would change the distance of the ratio from 1.
+        # The rule is for XX'/n, because rounding 1 / sample_ratio would change the distance of the ratio from 1.
         scale = 1 / min(max(longest, 1.0), LATEST)
         x, weight = log_quadrature(sample_ratio, 1 / sample_ratio, smallest=scale, spacing=SPACING)
         weight = sample_ratio * weight
     left = (1 - step * x) ** t if step else np.exp(-t * x)
     gone = 1 - left if step else -np.expm1(-t * x)
-    untouched = max(0.0, 1 - sample_ratio)  # directions that no sample sees
+    untouched = max(0.0, 1 - sample_ratio)  # share of directions orthogonal to all samples
     distance = start_norm - 2 * start_overlap + signal
     error = distance * (left**2 @ weight + untouched) + noise**2 / sample_ratio * ((gone**2 / x) @ weight)
     overlap = signal + (start_overlap - signal) * (left @ weight + untouched)

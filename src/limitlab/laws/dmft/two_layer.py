@@ -1,4 +1,4 @@
-"""Training a two-layer network on noisy single-index data: the whole trajectory in the large-dimension limit.
+"""The whole trajectory of a two-layer network that is trained on noisy single-index data, in the large-dimension limit.
 
 Setting.  x ~ N(0, I_d), y = phi(<w_*, x>) + tau * noise; f(x) = (1/m) sum_j a_j sigma(<w_j, x>) with m neurons, |w_j| = 1; all
           neurons start with the same a_j = a0, <w_j, w_*> = v0 and mutual inner products; gradient flow on the mean squared
@@ -7,7 +7,7 @@ Limit.    n, d -> infinity with n/d -> `sample_ratio`, fixed width m and time.
 Result.   Closed equations for the correlations and responses of the weights at two times, solved causally
           (docs/theory/two_layer_dynamics.md, eqs. 1 to 9).
 Status.   Derived, and exact, for the Gaussian model, in which the responses of the neurons to a sample are replaced by Gaussian
-          processes with the same covariance. For a real network it is an approximation whose error shrinks with the width.
+          processes with the same covariance. For a real network the result is an approximation whose error shrinks with the width.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ __all__ = ["TwoLayerDynamics"]
 Floats = NDArray[np.float64]
 
 DENSE_STEPS = 1200
-"""Up to this many steps the whole history is visited; beyond, the multi-resolution memory is faster."""
+"""Largest number of steps with the whole history in memory. With more steps the multi-resolution memory is faster."""
 
 POINTS = 10
-"""Points per octave beyond: at m = 40, t = 10 m this changes the second layer by 2e-4 of its value."""
+"""Points per octave of the multi-resolution memory. At m = 40, t = 10 m it changes the second layer by 2e-4 of its value."""
 
 STEPS = {"gaussian": 0.25, "network": 0.1, "sgd": 0.02}
-"""Time steps of the simulations, in units of the fastest rate at the start; single samples of a network can be much faster than it."""
+"""Time steps of the simulations times the fastest rate at the start. Single samples of a network can be much faster than this rate."""
 
-CAVEAT = "exact for the Gaussian model; for a real network the error does not vanish with d, it shrinks with the width"
+CAVEAT = "exact for the Gaussian model; for a real network the error does not vanish with d, but shrinks with the width"
 
 NETWORK_CAVEAT = (
     "the equations are exact for the Gaussian model only; the gap of a real network does not vanish with d, it shrinks with the width "
@@ -54,7 +54,7 @@ NETWORK_CAVEAT = (
 
 
 class TwoLayerDynamics(TwoLayerStart):
-    """How do train and test error of a two-layer network evolve under gradient flow, and what do its weights learn?
+    """How do train and test error and the weights of a two-layer network evolve under gradient flow?
 
     Examples
     --------
@@ -109,7 +109,7 @@ class TwoLayerDynamics(TwoLayerStart):
     sample_ratio: float = parameter(1.5, symbol=r"\bar\alpha = n/d", above=0, scale="log", count="size * value")
     noise: float = parameter(0.5, least=0)
     start_correlation: float | None = parameter(None, note="None: the square of start_overlap", least=-1, most=1)
-    frozen: bool = parameter(False, "whether the second layer keeps its start")
+    frozen: bool = parameter(False, "whether the second layer is fixed at its start")
     solver_steps: int = parameter(
         400,
         note="time steps of the finest of the three grids that are extrapolated",
@@ -120,7 +120,7 @@ class TwoLayerDynamics(TwoLayerStart):
     )
     memory_points: int | None = parameter(
         None,
-        "points per octave of the remembered history",
+        "points per octave of the stored history",
         note="0: all of it, None: all of it up to 1200 steps, else 10",
         kind="solver",
         least=0,
@@ -131,13 +131,13 @@ class TwoLayerDynamics(TwoLayerStart):
     )
 
     def draw_cost(self, size: int) -> Cost:
-        """Gaussian tensors of all degrees of the kernel for every sample, or features of a network."""
+        """Return the cost of Gaussian tensors of all degrees of the kernel for every sample, or of features of a network."""
         each = monomials(self.kernels(), size) if self.experiment_model == "gaussian" else 10.0 * size
         entries = self.count("sample_ratio", size) * each
         return Cost(1e5 + 1.1 * entries, 1e7 + 40.0 * entries * max(latest(self), 1.0))
 
     def limit_cost(self) -> Cost:
-        """Functions of two times."""
+        """Return the cost of functions of two times."""
         return Cost(1e6 + 5.0 * self.solver_steps**2, 1e8 + 2e6 * self.solver_steps + 2e3 * self.solver_steps**2)
 
     @model_validator(mode="after")
@@ -151,11 +151,11 @@ class TwoLayerDynamics(TwoLayerStart):
 
     @property
     def correlation_at_start(self) -> float:
-        """C_o(0, 0)."""
+        """The correlation C_o(0, 0) of two neurons at the start."""
         return self.overlap_at_start**2 if self.start_correlation is None else self.start_correlation
 
     def system(self) -> ExchangeableNeurons:
-        """The two-time equations of this law."""
+        """Return the two-time equations of this law."""
         from limitlab.laws.dmft._equations import ExchangeableNeurons
 
         return ExchangeableNeurons(
@@ -172,7 +172,7 @@ class TwoLayerDynamics(TwoLayerStart):
     def march(
         self, steps: int, *, end: float | None = None, progress: Callable[[Progress], None] | None = None, **options: Any
     ) -> Solution:
-        """One grid: the solution with all its two-time functions; options as in `limitlab.numerics.two_time.march`.
+        """Return the solution on one grid with all its two-time functions; options as in `limitlab.numerics.two_time.march`.
 
         >>> solution = TwoLayerDynamics(times=2.0).march(50)
         >>> float(solution.paths["second_layer"][0])
@@ -184,15 +184,15 @@ class TwoLayerDynamics(TwoLayerStart):
         return march(self.system(), last or 1.0, steps, per_octave=self._points(steps) or None, progress=progress, **options)
 
     def _points(self, steps: int) -> int:
-        """Points per octave that a march with so many steps keeps; 0: all."""
+        """Return the points per octave that a march with `steps` steps stores, where 0 means all of them."""
         return self.memory_points if self.memory_points is not None else (POINTS if steps > DENSE_STEPS else 0)
 
     def solve(self, names: tuple[str, ...] | None = None, levels: int = 3) -> Extrapolated:
-        """Functions of time, extrapolated over `levels` grids, with error estimates; default: the observables.
+        """Return functions of time (by default the observables), extrapolated over `levels` grids, with error estimates.
 
-        Where the history is thinned, the estimates include what twice the points would change.
+        If the history is thinned, the estimates include the change that twice the points would cause.
 
-        Other names: "multiplier" (nu), "residual_response" (the integral of R_A), "same_neuron_correlation" (C_d(t, 0)) and
+        Further names: "multiplier" (nu), "residual_response" (the integral of R_A), "same_neuron_correlation" (C_d(t, 0)) and
         "same_neuron_response" (R_d(t, 0)).
         """
         from limitlab.numerics.two_time import at_times, extrapolate
@@ -202,12 +202,12 @@ class TwoLayerDynamics(TwoLayerStart):
         if points := self._points(self.solver_steps):
             coarse = max(self.solver_steps // 2 ** (levels - 1), 8)
             few, many = (self.replace(memory_points=p).march(coarse) for p in (points, 2 * points))
-            for name, error in result.errors.items():  # the finest grid feels thinning more, by less than a factor 2
+            for name, error in result.errors.items():  # thinning changes the finest grid more, by less than a factor 2
                 error += 2 * np.abs(at_times(few, name, times) - at_times(many, name, times))
         return result
 
     def predicted(self, times: Floats) -> Values:
-        """The limit at the times of the law, with the error that the grids imply.
+        """Return the limit at the times of the law, with the error that the grids imply.
 
         The notes give the product of step and fastest local rate, and whether a train error below zero was clipped.
         """
@@ -215,11 +215,11 @@ class TwoLayerDynamics(TwoLayerStart):
         return {**solved.values, "notes": dict(step_times_rate=solved.stiffness, train_error_clipped=int(solved.clipped))}
 
     def caveat(self) -> str:
-        """For which model the equations are exact."""
+        """Return the caveat that names the model for which the equations are exact."""
         return CAVEAT if self.experiment_model == "gaussian" else NETWORK_CAVEAT
 
     def two_time(self, steps: int = 100) -> xr.Dataset:
-        """Correlations and responses C_d, C_o, R_d, R_o of the weights and the residual's r, on one grid (not extrapolated).
+        """Return correlations and responses C_d, C_o, R_d, R_o of the weights and the residual's r, on one grid (not extrapolated).
 
         >>> functions = TwoLayerDynamics(times=1.0).two_time(20)
         >>> float(functions.C_d[5, 5])
@@ -236,7 +236,7 @@ class TwoLayerDynamics(TwoLayerStart):
         return xr.Dataset({name: (("time", "earlier"), array) for name, array in data.items()}, coords)
 
     def measured(self, draw: Draw, times: Floats) -> Values:
-        """One draw of samples and start, trained by gradient flow (or stochastic descent)."""
+        """Train one draw of samples and start by gradient flow (or stochastic descent)."""
         from limitlab.laws.dmft._finite import gaussian_model, training
         from limitlab.laws.dmft._finite import training as samples
 
@@ -260,7 +260,7 @@ class TwoLayerDynamics(TwoLayerStart):
         return {"train_error": track.train_error(data), **training.observables(track, kernels, direction, self.noise)}
 
     def fastest_rate(self) -> float:
-        """L_+ at the start, the rate of the mean neuron, eq. (6)."""
+        """Return L_+ at the start, the rate of the mean neuron, eq. (6)."""
         slope = self.kernels().h([1.0, self.correlation_at_start], order=1)
         return float(
             self.sample_ratio / self.width**2 * self.start_second_layer**2 * (slope[0] + (self.width - 1) * abs(slope[1]))
@@ -268,7 +268,7 @@ class TwoLayerDynamics(TwoLayerStart):
 
 
 class _Solved(NamedTuple):
-    """Observables with their accuracy; step times fastest rate; whether a train error below zero was clipped."""
+    """Observables with their accuracy, step times fastest rate, and whether a train error below zero was clipped."""
 
     values: dict[str, Any]
     stiffness: float
@@ -289,7 +289,7 @@ def _solved(law: TwoLayerDynamics) -> _Solved:
             estimate=dict(result.values),
             accuracy=accuracy,
         )
-    if stiffness > 1 and accuracy > 1e-3:  # the scheme is stable there, and a fast mode that matters shows in the accuracy
+    if stiffness > 1 and accuracy > 1e-3:  # the scheme is stable there, and the accuracy shows a fast mode that matters
         warnings.warn(
             f"step times fastest rate = {stiffness:.2g} with solver_steps = {law.solver_steps}: above 1 the fastest mode is not "
             "resolved",

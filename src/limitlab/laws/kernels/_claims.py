@@ -43,7 +43,7 @@ WEIGHTS = 2_000_000
 def random_feature_kernel(check: Check) -> None:
     """The kernel of random features approaches its mean at rate width^(-1/2).
 
-    Root mean square error of (1/N) sum_j s(<w_j, x>) s(<w_j, x'>) against the dual, over widths, for two activations.
+    Measured: the root mean square error of (1/N) sum_j s(<w_j, x>) s(<w_j, x'>) against the dual, over widths, for two activations.
     """
     widths, draws = ((25, 100, 400, 1600), 60) if check.quick else ((25, 100, 400, 1600, 6400), 200)
     slopes, biases = [], []
@@ -68,7 +68,7 @@ def random_feature_kernel(check: Check) -> None:
 def gaussian_process(check: Check) -> None:
     """A wide network at initialisation is a Gaussian process with a recursive covariance.
 
-    Comparison of covariance and characteristic function; the excess kurtosis of the outputs falls as 1/width.
+    Compared: covariance and characteristic function with the limit, and the excess kurtosis of the outputs, which falls as 1/width.
     """
     names = ["output_variance", "output_covariance", "characteristic"]
     check.agree(
@@ -86,9 +86,9 @@ def gaussian_process(check: Check) -> None:
 
 
 def excess_kurtosis(width: int, draws: int) -> float:
-    """E f^4 / (E f^2)^2 - 3 of a three-layer network, over draws of hidden layers; given those, f is Gaussian with a variance V.
+    """Return E f^4 / (E f^2)^2 - 3 of a three-layer network over draws of hidden layers.
 
-    So the excess is 3 Var(V)/(E V)^2, which is measured.
+    Given the hidden layers, f is Gaussian with a variance V. The excess is therefore 3 Var(V)/(E V)^2, which is measured.
     """
     rng = np.random.default_rng(width)
     variances = []
@@ -105,7 +105,7 @@ def excess_kurtosis(width: int, draws: int) -> float:
 def tangent_kernel(check: Check) -> None:
     """The tangent kernel of a wide network approaches a recursive limit.
 
-    Relative error of the kernel of single networks over widths, depths and activations; means against the recursion.
+    Measured: the relative error of the kernel of single networks over widths, depths and activations, and means against the recursion.
     """
     widths, draws = ((32, 128, 512), 24) if check.quick else ((32, 128, 512, 1024), 40)
     slopes: dict[str, float] = {}
@@ -120,9 +120,9 @@ def tangent_kernel(check: Check) -> None:
 
 
 def kernel_errors(widths: tuple[int, ...], draws: int, layers: int, activation: str) -> list[float]:
-    """Root mean square of |K - Theta| / |Theta| over networks, by width."""
+    """Return the root mean square of |K - Theta| / |Theta| over networks, by width."""
     limit = ntk(POINTS, layers=layers, activation=activation, bias_std=0.3)
-    found = []
+    errors = []
     for width in widths:
         rng = np.random.default_rng([width, layers])
         nets = [
@@ -130,19 +130,19 @@ def kernel_errors(widths: tuple[int, ...], draws: int, layers: int, activation: 
             for _ in range(draws)
         ]
         gaps = [np.linalg.norm(net.tangent_kernel(POINTS)[0] - limit) / np.linalg.norm(limit) for net in nets]
-        found.append(float(np.sqrt(np.mean(np.square(gaps)))))
-    return found
+        errors.append(float(np.sqrt(np.mean(np.square(gaps)))))
+    return errors
 
 
 @claim("J12", _AREA, LazyTraining, figure="kernel-drift")
 def drift(check: Check) -> None:
-    """The tangent kernel of a wide network hardly moves during training.
+    """The tangent kernel of a wide network changes little during training.
 
-    Relative change of the kernel from start to end of training: about 1/m, while the kernel at the start fluctuates as m^(-1/2).
+    Measured: the relative change of the kernel from start to end of training, about 1/m, and its fluctuation at the start, m^(-1/2).
     """
     widths, draws = ((50, 200, 800), 6) if check.quick else ((50, 200, 800, 3200), 12)
     changes, spreads = lazy_drift(widths, draws)
-    # narrow networks of three layers move less than 1/m says: exponents between neighbours are -0.85, -0.91, -0.97 from 32 to 256
+    # narrow networks of three layers change less than 1/m: local exponents are -0.85, -0.91, -0.97 from width 32 to 256
     deep_widths, deep_draws = ((64, 256), (200, 40)) if check.quick else ((64, 128, 256, 512), (800, 600, 400, 200))
     deep = deep_drift(deep_widths, deep_draws)
     moved, scattered, deep_moved = (
@@ -156,11 +156,13 @@ def drift(check: Check) -> None:
         check.show(f"relative change of two layers at width {m}", change)
     for m, value in zip(deep_widths, deep, strict=True):
         check.show(f"width times relative change of three layers at width {m}", m * value)
-    check.note("Steeper than the exponent -1/2 of the usual proof; that exponent belongs to the kernel at the start.")
+    check.note(
+        "The decrease is steeper than the exponent -1/2 of the usual proof, which is the exponent of the kernel at the start."
+    )
 
 
 def lazy_drift(widths: tuple[int, ...], draws: int) -> tuple[list[float], list[float]]:
-    """Mean relative change of the kernel in training to the end, and relative fluctuation of the kernel at the start, by width."""
+    """Return the mean relative change of the kernel in training to the end, and its fluctuation at the start, by width."""
     rng = np.random.default_rng(0)
     n, d = 12, 24
     X, y = rng.standard_normal((n, d)), np.sign(rng.standard_normal(n))
@@ -178,9 +180,9 @@ def lazy_drift(widths: tuple[int, ...], draws: int) -> tuple[list[float], list[f
 
 
 def deep_drift(widths: tuple[int, ...], draws: tuple[int, ...]) -> list[float]:
-    """Mean relative change of the kernel of three-layer networks after 60 steps of descent, by width, over so many networks of each."""
+    """Return the mean relative change of the kernel of three-layer networks after 60 steps, by width; `draws` networks of each."""
     X, y = 1.3 * waves(5, 10), np.cos(1.1 * np.arange(5))
-    found = []
+    changes = []
     for width, count in zip(widths, draws, strict=True):
         rng, together, gaps = np.random.default_rng(width), max(1, WEIGHTS // width**2), list[float]()
         for start in range(0, count, together):
@@ -190,15 +192,15 @@ def deep_drift(widths: tuple[int, ...], draws: tuple[int, ...]) -> list[float]:
             for _ in range(60):
                 nets.descend(X, y, 0.6)
             gaps += list(np.linalg.norm(nets.tangent_kernel(X) - before, axis=(1, 2)) / np.linalg.norm(before, axis=(1, 2)))
-        found.append(float(np.mean(gaps)))
-    return found
+        changes.append(float(np.mean(gaps)))
+    return changes
 
 
 @claim("J14", _AREA, KernelGradientFlow, figure="kernel-flow")
 def kernel_flow(check: Check) -> None:
     """Gradient flow of the linearised network is kernel gradient flow, which wide networks follow in training.
 
-    The linearised network integrated in its parameters against the closed form; the network itself against it over widths.
+    Compared: the linearised network integrated in its parameters with the closed form, and the network itself with it over widths.
     """
     gap = linearised_gap()
     check.below("largest distance of the linearised network's flow, integrated, from the closed form", gap, 1e-7)
@@ -217,7 +219,7 @@ def kernel_flow(check: Check) -> None:
 
 
 def linearised_gap() -> float:
-    """Explicit integration of d theta/dt = -J'(f_0 + J (theta - theta_0) - y)/n with a dense Jacobian, against the closed form."""
+    """Return the gap between explicit integration of d theta/dt = -J'(f_0 + J (theta - theta_0) - y)/n and the closed form."""
     from scipy.integrate import solve_ivp
 
     law = LazyTraining(samples=5, dimension=6)
@@ -231,13 +233,13 @@ def linearised_gap() -> float:
     def rate(_: float, moved: Array) -> Array:
         return np.asarray(-jacobian.T @ (f0 + jacobian @ moved - y) / 5)
 
-    found = solve_ivp(rate, (0, 8.0), np.zeros(jacobian.shape[1]), "DOP853", times, rtol=1e-11, atol=1e-12)
+    solution = solve_ivp(rate, (0, 8.0), np.zeros(jacobian.shape[1]), "DOP853", times, rtol=1e-11, atol=1e-12)
     closed = kernel_gradient_flow(jacobian @ jacobian.T, y, f0, times).train
-    return float(np.abs(f0 + (jacobian @ found.y).T - closed).max())
+    return float(np.abs(f0 + (jacobian @ solution.y).T - closed).max())
 
 
 def network_gap(width: int, draws: int) -> float:
-    """Root mean square distance on test inputs of trained networks from the flow of their own kernels at the start."""
+    """Return the root mean square distance on test inputs of trained networks from the flow of their own kernels at the start."""
     law = KernelGradientFlow.check_points()[0]
     X, y, tests = law.data()
     points = np.vstack([X, tests])
@@ -257,7 +259,7 @@ def network_gap(width: int, draws: int) -> float:
 
 
 def lazy_data(seed: int, n: int, d: int) -> tuple[Array, Array]:
-    """Gaussian inputs and labels of norm 1 per entry."""
+    """Return Gaussian inputs, and labels of norm 1 per entry."""
     rng = np.random.default_rng(seed)
     return rng.standard_normal((n, d)), math.sqrt(n) * sphere(rng, 1, n)[0]
 
@@ -270,7 +272,7 @@ ACTIVATIONS = ("softplus", "gelu", "sigmoid")
 def trained(
     seed: int, n: int, d: int, width: int, scale: float, name: str, antisymmetric: bool
 ) -> tuple[LazyCertificate, Flow, Array]:
-    """One network: its certificate, its flow, and the times at which it was seen."""
+    """Return the certificate of one network, its flow, and the times of the flow."""
     X, y = lazy_data(seed, n, d)
     weights = unit_rows(np.random.default_rng([seed, width]), 1, width, d, antisymmetric)
     certificate = lazy_certificate(X, y, weights[0], scale, name)
@@ -279,7 +281,7 @@ def trained(
 
 
 def used_up(certificate: LazyCertificate, flow: Flow, times: Array, n: int) -> dict[str, float]:
-    """Measured over certified, for every inequality: at most 1 where it holds."""
+    """Return measured values over certified bounds for every inequality, which are at most 1 if it holds."""
     allowed = certificate.residual**2 / n * np.exp(-certificate.rate * times)
     bounds = (
         (flow.squared_distance, certificate.distance_bound),
@@ -299,7 +301,7 @@ def used_up(certificate: LazyCertificate, flow: Flow, times: Array, n: int) -> d
 def certificate_holds(check: Check) -> None:
     """In the lazy regime the train error decays exponentially and the weights stay within explicit bounds.
 
-    Every inequality on a sweep of networks over width, scale, activation and start; the scalings of distance and deviation.
+    Checked: every inequality on a sweep of networks over width, scale, activation and start, and the scalings of the distances.
     """
     n, d = 8, 16
     widths, scales, seeds = (40, 160, 640), (0.5, 2.0, 8.0), range(1 if check.quick else 4)
@@ -336,16 +338,14 @@ def certificate_holds(check: Check) -> None:
     check.below("relative change of s_min over the widths", float(np.ptp(lows) / np.mean(lows)), 0.1)
     check.show("networks", count)
     check.show("with a certificate", certified)
-    check.note(
-        "The certificate is sufficient and far from necessary: the inequalities hold also where its assumption fails."
-    )
+    check.note("The certificate is sufficient and far from necessary. The inequalities hold also when its assumption fails.")
 
 
 def _mean_gap(n: int, d: int, width: int, draws: int) -> tuple[float, float]:
-    """Mean distance of the outputs from those of the linearised network at the end, and mean s_min."""
+    """Return the mean distance of the outputs from those of the linearised network at the end, and mean s_min."""
     runs = [trained(seed, n, d, width, 2.0, "softplus", True) for seed in range(draws)]
     return float(np.mean([flow.output_gap.max() for _, flow, _ in runs])), float(
-        np.mean([one.sigma_min for one, _, _ in runs])
+        np.mean([certificate.sigma_min for certificate, _, _ in runs])
     )
 
 
@@ -354,11 +354,11 @@ def _mean_gap(n: int, d: int, width: int, draws: int) -> tuple[float, float]:
 WEIGHT_STD, BIAS_STD = 2**0.5, 0.1
 
 RIDGES = (1e-6, 1e-4, 1e-3, 1e-2, 1e-1)
-"""Penalties that the kernel may choose from, relative to its mean diagonal; it gets the one that is best on the test images."""
+"""Penalties relative to the kernel's mean diagonal. The kernel uses the penalty with the least error on the test images."""
 
 
 class Errors(NamedTuple):
-    """Shares of wrong answers on test images: the best kernel, and networks from starts of several sizes."""
+    """Shares of wrong answers on test images for the best kernel and for networks from starts of several sizes."""
 
     kernel: float
     networks: tuple[float, ...]
@@ -366,28 +366,30 @@ class Errors(NamedTuple):
 
 @functools.cache
 def network(outputs: int) -> Network:
-    """Two convolutions and a dense layer; the same object for all data, so that its gradient is compiled once."""
+    """Return two convolutions and a dense layer, the same object for all data so that its gradient is compiled once."""
     return convolutional(2, 3, "flatten", BIAS_STD, "relu", WEIGHT_STD, outputs=outputs)
 
 
 def kernel_and_networks(task: Task, seed: int, scales: tuple[float, ...], width: int, steps: int) -> Errors:
-    """Two convolutions along the rows of pixels (columns are channels) and a dense layer: regression with the tangent kernel, and networks
-    of finite width by Adam, whose starts are those of the kernel times `scales`."""
+    """Return the errors of regression with a convolutional tangent kernel, and of networks of finite width trained by Adam.
+
+    Two convolutions along the rows of pixels (columns are channels) and a dense layer; starts are those of the kernel times `scales`.
+    """
     net = network(task.y.shape[1])
     kernel, across = net.ntk(task.X), net.ntk(task.X_test, task.X)
     level = float(np.trace(kernel)) / len(kernel)
     fits = (across @ np.linalg.solve(kernel + ridge * level * np.eye(len(kernel)), task.y) for ridge in RIDGES)
-    found = []
+    errors = []
     for scale in scales:
         rng = np.random.default_rng([seed, 8])
         start = [[scale * part for part in layer] for layer in net.start(rng, task.X.shape[1:], width)]
         trained = trained_by_adam(net.apply, start, task.X, task.y, rng, steps=steps)
-        found.append(wrong(np.asarray(net.apply(trained, task.X_test)), task.y_test))
-    return Errors(min(wrong(fit, task.y_test) for fit in fits), tuple(found))
+        errors.append(wrong(np.asarray(net.apply(trained, task.X_test)), task.y_test))
+    return Errors(min(wrong(fit, task.y_test) for fit in fits), tuple(errors))
 
 
 def wrong(f: Array, y: Array) -> float:
-    """Share of outputs with the wrong sign, or with the wrong largest column.
+    """Return the share of outputs with the wrong sign, or with the wrong largest column.
 
     >>> wrong(np.array([[1.0], [-2.0]]), np.array([[1.0], [1.0]])), wrong(np.eye(2), np.eye(2))
     (0.5, 0.0)
@@ -396,7 +398,7 @@ def wrong(f: Array, y: Array) -> float:
 
 
 def plain_task(samples: int, tests: int, seed: int) -> Task:
-    """The ten classes of single digits."""
+    """Return a task with the ten classes of single digits."""
     images, digit = pooled_digits(7)
     rng, labels = np.random.default_rng(seed), 2.0 * (digit[:, None] == np.arange(10)) - 1
     train, test = rng.permutation(4000)[:samples], 4000 + rng.permutation(4000)[:tests]
@@ -407,7 +409,7 @@ def plain_task(samples: int, tests: int, seed: int) -> Task:
 def convolutional_ordering(check: Check) -> None:
     """On images, convolutional tangent kernels do worse than the trained convolutional network.
 
-    Rows of digits of which two decide the label: network with a small start, network with the kernel's own start, and the kernel.
+    Rows of digits of which two decide the label, for networks with a small start, networks with the kernel's start, and the kernel.
     """
     (digits_in_row, samples, tests, seeds) = (16, 400, 500, 2) if check.quick else (20, 500, 1000, 4)
     width, steps = (32, 500) if check.quick else (48, 1000)
@@ -438,7 +440,7 @@ def convolutional_ordering(check: Check) -> None:
             check.show(f"plain digits, n = {count}: test error of the network", plain.networks[0])
     check.note(
         f"Qualitative: rows of {digits_in_row} zeros and ones, n = {samples}. On plain digits at n up to 2,000 the order does not "
-        "show: the kernel is as good as the network or better. What makes the difference is a start small enough to learn features."
+        "show: the kernel is as good as the network or better. The difference needs a start small enough to learn features."
     )
 
 
@@ -449,9 +451,9 @@ PAIR = np.array([[1.0, 0.5, -0.3, 0.8], [0.2, -1.0, 0.4, 0.6]])
 
 @claim("M14", _AREA, figure="residual-kernel")
 def residual_networks(check: Check) -> None:
-    """Tangent kernels extend to other architectures: residual networks.
+    """Tangent kernels extend to other architectures, here to residual networks.
 
-    The recursion against the tangent kernel of finite networks by backpropagation: rate in the width, mean at the largest.
+    Compared: the recursion with the tangent kernel of finite networks by backpropagation, its rate in the width and its mean.
     """
     widths, draws = ((50, 100, 200), 150) if check.quick else ((50, 100, 200, 400), 200)
     for blocks, branch in ((3, 1.0), (10, 0.3)):
@@ -464,10 +466,10 @@ def residual_networks(check: Check) -> None:
         check.above(f"the same against the NNGP kernel, {name}", sigmas(last, plain), 4.0)
         for width, gap in zip(widths, gaps, strict=True):
             check.show(f"rms gap at width {width}, {name}", gap)
-    check.note("Graph and recurrent networks: not checked.")
+    check.note("Graph and recurrent networks are not checked.")
 
 
 def tangent_kernels(blocks: int, branch: float, width: int, draws: int) -> Array:
-    """Tangent kernels of the pair of inputs for so many networks of finite width, by backpropagation."""
+    """Return tangent kernels of the pair of inputs for `draws` networks of finite width, by backpropagation."""
     rngs = (np.random.default_rng([blocks, width, k]) for k in range(draws))
     return np.array([residual_tangent_kernel(rng, PAIR, width, blocks, branch) for rng in rngs])

@@ -36,7 +36,7 @@ from limitlab.plotting.style import COLOURS, MARKERS, finish, new_figure, simula
 
 
 def kernel_convergence(quick: bool = True) -> Figure:
-    """The tangent kernel of single networks approaches its limit as width^(-1/2), its mean as 1/width."""
+    """Gap of the tangent kernel of single networks to its limit, of order width^(-1/2), and of its mean, of order 1/width."""
     figure, (left, right) = new_figure(columns=2)
     widths, draws = ((16, 32, 64, 128, 256), 24) if quick else ((16, 32, 64, 128, 256, 512, 1024), 60)
     for index, (layers, name) in enumerate(((2, "erf"), (3, "relu"), (4, "relu"))):
@@ -65,7 +65,7 @@ def kernel_convergence(quick: bool = True) -> Figure:
 
 
 def kernel_drift(quick: bool = True) -> Figure:
-    """The kernel moves by about 1/m in training, while it fluctuates by m^(-1/2) between starts."""
+    """Change of the kernel in training, about 1/m, and its fluctuation between starts, m^(-1/2)."""
     figure, (axes,) = new_figure()
     widths, draws = ((50, 100, 200, 400), 8) if quick else ((50, 100, 200, 400, 800, 1600, 3200), 12)
     changes, spreads = np.array(lazy_drift(widths, draws))
@@ -87,7 +87,7 @@ def kernel_drift(quick: bool = True) -> Figure:
 
 
 def kernel_flow(quick: bool = True) -> Figure:
-    """Train error and test outputs of wide networks follow kernel gradient flow."""
+    """Train error and test outputs of wide networks, compared with kernel gradient flow."""
     figure, panels = new_figure(columns=2)
     law, names = KernelGradientFlow.check_points()[0], ("train_error", "test_output")
     along(panels, law, "times", names, law.step * np.arange(0, 61), index=6, label=r"$m\to\infty$")
@@ -100,18 +100,18 @@ def kernel_flow(quick: bool = True) -> Figure:
 
 
 def lazy_bounds(quick: bool = True) -> Figure:
-    """The lazy certificate: where it holds, and how much of its bounds networks use up."""
+    """The range in which the lazy certificate holds, and the share of its bounds that networks reach."""
     figure, (left, right) = new_figure(columns=2)
     n, d = 8, 16
     widths, scales = np.geomspace(40, 4e5, 9).astype(int) // 2 * 2, np.geomspace(0.1, 30, 10)
     X, y = lazy_data(0, n, d)
     ratios = np.empty((len(scales), len(widths)))
     for j, width in enumerate(widths):
-        # the certificate sees the width in L ~ m^(-1/2) only: s_min, s_max and Delta of a moderate width stand for all
+        # only L ~ m^(-1/2) depends strongly on the width; s_min, s_max and Delta of a moderate width are used for all
         weights = unit_rows(np.random.default_rng(1), 1, min(int(width), 2000), d, antisymmetric=True)[0]
         for i, scale in enumerate(scales):
-            found = lazy_certificate(X, y, weights, float(scale), "softplus")
-            ratios[i, j] = found.ratio * math.sqrt(min(int(width), 2000) / width)
+            certificate = lazy_certificate(X, y, weights, float(scale), "softplus")
+            ratios[i, j] = certificate.ratio * math.sqrt(min(int(width), 2000) / width)
     mesh = value_map(left, widths, scales, np.log10(ratios), cmap="RdBu_r", vmin=-2, vmax=2)
     figure.colorbar(mesh, ax=left, label=r"$\log_{10}\,4L\Delta/s_{\min}^2$")
     x, y_places = np.moveaxis(np.asarray(mesh.get_coordinates(), dtype=float), -1, 0)
@@ -158,7 +158,7 @@ def convolutional_kernel(quick: bool = True) -> Figure:
 def _errors(
     axes: Axes, task: Callable[[int, int], Task], counts: tuple[int, ...], seeds: int, width: int, steps: int
 ) -> None:
-    """Test errors of the kernel and of networks of both starts, joined by thin lines (no theory here)."""
+    """Plot test errors of the kernel and of networks of both starts, joined by thin lines (there is no theory)."""
     fits = [[kernel_and_networks(task(n, seed), seed, SCALES, width, steps) for seed in range(seeds)] for n in counts]
     table = np.array([[(fit.kernel, *fit.networks) for fit in row] for row in fits])
     labels = ("tangent kernel", f"network, usual start times {SCALES[0]:g}", "network, usual start")
@@ -171,7 +171,7 @@ def _errors(
 
 
 def residual_kernel(quick: bool = True) -> Figure:
-    """Tangent kernel of residual networks of finite width: means against the limit, and the scatter of single networks."""
+    """Tangent kernel of residual networks of finite width, with means against the limit, and the scatter of single networks."""
     figure, (left, right) = new_figure(columns=2)
     widths, draws = np.array([25, 50, 100, 200] if quick else [25, 50, 100, 200, 400, 800]), 200 if quick else 400
     for index, (blocks, branch) in enumerate(((3, 1.0), (10, 0.3))):

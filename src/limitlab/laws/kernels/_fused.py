@@ -1,8 +1,8 @@
-"""All layers of a ReLU network in one pass over the entries of a Gram matrix, compiled.
+"""All layers of a ReLU network in one compiled pass over the entries of a Gram matrix.
 
-An entry of the kernel needs only the same entry of the Gram matrix and the variances of its row and column, so that every entry is read
-and written once whatever the depth. The arc sine is the rational approximation of Sun's fdlibm (error below one unit in the last place),
-written without branches so that the compiler computes several entries at a time.
+An entry of the kernel depends only on the same entry of the Gram matrix and the variances of its row and column, so that every entry is
+read and written once at any depth. The arc sine is the rational approximation of Sun's fdlibm (error below one unit in the last place),
+written without branches so that the compiler can compute several entries at a time.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ INVERSE_PI = 1 / np.pi
 
 @numba.njit(inline="always", error_model="numpy", fastmath=FASTMATH)
 def arc_share(rho: float) -> tuple[float, float]:
-    """(pi - angle) / pi and sin(angle) / pi + rho (pi - angle) / pi for the angle whose cosine is rho."""
+    """Return (pi - angle) / pi and sin(angle) / pi + rho (pi - angle) / pi for the angle whose cosine is rho."""
     size = abs(rho)
     size = 1.0 if size > SNAP else size
     big = size > 0.5
@@ -51,7 +51,10 @@ def arc_share(rho: float) -> tuple[float, float]:
 
 @numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=FASTMATH)
 def relu_duals(value: Array, slope: Array, roots1: Array, roots2: Array) -> None:
-    """The duals of relu: `value` comes as the covariances and leaves as E s(u) s(v); `slope` gets E s'(u) s'(v)."""
+    """Compute the duals of relu in place.
+
+    `value` contains the covariances and is overwritten by E s(u) s(v). `slope` is filled with E s'(u) s'(v).
+    """
     inverse2 = np.empty_like(roots2)
     for j in range(roots2.size):
         inverse2[j] = 1.0 / roots2[j] if roots2[j] > 0.0 else 0.0
@@ -83,11 +86,11 @@ def relu_pass(
     gram
         Inner products; overwritten by the kernel of the last layer.
     tangent
-        Room for the tangent kernel; of shape (0, 0) where only `gram` is wanted.
+        Array for the tangent kernel, of shape (0, 0) if only `gram` is needed.
     roots1, roots2
         Square roots of the variances of rows and of columns in every layer, shape (layers, rows).
     inverse1, inverse2
-        Their inverses, 0 where a variance is.
+        Inverses of these roots, 0 for a variance of 0.
     scale
         Factor of the inner products in the first layer.
     weight, bias

@@ -1,4 +1,4 @@
-"""Two-layer networks with an output scale, trained in their first layer by gradient flow, beside their linearisation.
+"""Two-layer networks with an output scale, trained in their first layer by gradient flow, and their linearisation.
 
     f(x) = (alpha / sqrt(m)) sum_j b_j s(<w_j, x>),   b_j = +1 for the first half of the neurons and -1 for the other.
 
@@ -18,11 +18,11 @@ from limitlab.models.activations import Activation
 
 Array = NDArray[Any]
 
-STEP = 0.25  # of the integration, in units of n / s_max^2
+STEP = 0.25  # time step in units of n / s_max^2
 
 
 class Flow(NamedTuple):
-    """What is seen of gradient flow, with a row per time; a first axis for networks where there are several."""
+    """Quantities along gradient flow, with a row per time and, for several networks, a first axis for networks."""
 
     train_error: Array  # mean squared residual
     squared_distance: Array  # |theta_t - theta_0|^2
@@ -35,7 +35,7 @@ class Flow(NamedTuple):
 
 @dataclass
 class LazyNetworks:
-    """Networks side by side: weights of shape (networks, m, d), on the data (X, y).
+    """Several networks with weights of shape (networks, m, d), on the data (X, y).
 
     Examples
     --------
@@ -53,30 +53,30 @@ class LazyNetworks:
 
     @property
     def outer(self) -> Array:
-        """alpha b_j / sqrt(m)."""
+        """The output weights alpha b_j / sqrt(m)."""
         m = self.weights.shape[-2]
         signs = half_signs(m) if self.signs is None else self.signs
         return self.scale * signs / np.sqrt(m)
 
     def outputs(self, weights: Array | None = None) -> Array:
-        """f at the rows of X, shape (networks, n)."""
+        """Return f at the rows of X, shape (networks, n)."""
         inner = self.X @ (self.weights if weights is None else weights).swapaxes(-1, -2)
         return np.asarray(self.activation(inner) @ self.outer)
 
     def kernel(self, weights: Array | None = None) -> Array:
-        """J J' of every network, shape (networks, n, n)."""
+        """Return J J' of every network, shape (networks, n, n)."""
         slopes = (
             self.activation.derivative(self.X @ (self.weights if weights is None else weights).swapaxes(-1, -2)) * self.outer
         )
         return np.asarray((slopes @ slopes.swapaxes(-1, -2)) * (self.X @ self.X.T))
 
     def pull_back(self, weights: Array, residual: Array) -> Array:
-        """J' r, of the shape of the weights."""
+        """Return J' r, with the shape of the weights."""
         slopes = self.activation.derivative(self.X @ weights.swapaxes(-1, -2)) * self.outer
         return np.asarray((slopes * residual[..., None]).swapaxes(-1, -2) @ self.X)
 
     def flow(self, times: Array) -> Flow:
-        """Gradient flow of |y - f|^2/(2n) by Runge and Kutta's method, seen at increasing times."""
+        """Integrate gradient flow of |y - f|^2/(2n) by Runge and Kutta's method, and return quantities at increasing times."""
         n, start = len(self.y), self.weights
         kernel, first = self.kernel(), self.outputs()
         values, vectors = np.linalg.eigh(kernel)
@@ -89,7 +89,7 @@ class LazyNetworks:
                 weights = self._step(weights, (time - now) / steps, n)
             now = float(time)
             rate = np.maximum(values, 0.0) / n
-            gone = -np.expm1(-rate * now)  # of the residual of the linear flow, by eigenvector
+            gone = -np.expm1(-rate * now)  # share that the linear flow has removed from the residual, by eigenvector
             linear = first + (vectors @ (gone * away)[..., None])[..., 0]
             phi = np.divide(gone, n * rate, out=np.full_like(gone, now / n), where=rate > 0)
             moved = self.pull_back(start, (vectors @ (phi * away)[..., None])[..., 0])
@@ -123,7 +123,7 @@ class LazyNetworks:
 
 
 def half_signs(width: int) -> Array:
-    """+1 for the first half of the neurons, -1 for the second.
+    """Return +1 for the first half of the neurons and -1 for the second.
 
     >>> half_signs(4).tolist()
     [1.0, 1.0, -1.0, -1.0]
@@ -134,7 +134,7 @@ def half_signs(width: int) -> Array:
 
 
 def unit_rows(rng: np.random.Generator, networks: int, width: int, dimension: int, antisymmetric: bool = False) -> Array:
-    """First layers at the start, shape (networks, width, dimension): uniform unit vectors.
+    """Draw first layers at the start as uniform unit vectors, shape (networks, width, dimension).
 
     With `antisymmetric`, the neurons of the second half repeat those of the first, so that the output is 0 at the start.
 

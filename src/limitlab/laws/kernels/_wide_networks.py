@@ -1,4 +1,4 @@
-"""Fully connected networks of finite width, many side by side: outputs, tangent kernels layer by layer, gradient descent.
+"""Many fully connected networks of finite width, with their outputs, layerwise tangent kernels and gradient descent.
 
     h^1 = w x W^0 / sqrt(d) + b B^0,   h^(k+1) = w s(h^k) W^k / sqrt(m) + b B^k,   f = h^L,
 
@@ -21,7 +21,7 @@ Array = NDArray[Any]
 
 @dataclass
 class DeepNetworks:
-    """Several networks of one architecture; training changes them in place.
+    """Several networks of one architecture. Training changes them in place.
 
     Attributes
     ----------
@@ -55,14 +55,14 @@ class DeepNetworks:
         weight_std: float,
         bias_std: float,
     ) -> Self:
-        """Networks with standard Gaussian parameters; `widths` goes from the input's dimension to the number of outputs."""
+        """Draw networks with standard Gaussian parameters; `widths` goes from the input's dimension to the number of outputs."""
         pairs = list(pairwise(widths))
         weights = [rng.standard_normal((networks, inputs, outputs)) for inputs, outputs in pairs]
         biases = [rng.standard_normal((networks, 1, outputs)) for _, outputs in pairs]
         return cls(weights, biases, activation, weight_std, bias_std)
 
     def with_mirror_images(self) -> DeepNetworks:
-        """The networks and their mirror images (last layer times -1): as likely, with the same kernels and the opposite outputs."""
+        """Return the networks and their mirror images (last layer times -1), which are as likely and have opposite outputs."""
         weights = [np.concatenate([part, part]) for part in self.weights[:-1]]
         biases = [np.concatenate([part, part]) for part in self.biases[:-1]]
         weights.append(np.concatenate([self.weights[-1], -self.weights[-1]]))
@@ -70,7 +70,7 @@ class DeepNetworks:
         return DeepNetworks(weights, biases, self.activation, self.weight_std, self.bias_std)
 
     def signals(self, X: Array) -> tuple[list[Array], list[Array]]:
-        """What goes into every layer, per square root of its size, and what comes out: s(h^k)/sqrt(m) and h^(k+1)."""
+        """Return the inputs of every layer per square root of their number, s(h^k)/sqrt(m), and its outputs h^(k+1)."""
         signal = np.broadcast_to(X / np.sqrt(X.shape[-1]), (len(self.weights[0]), *X.shape))
         ins, outs = [], []
         for weights, biases in zip(self.weights, self.biases, strict=True):
@@ -80,25 +80,25 @@ class DeepNetworks:
         return ins, outs
 
     def outputs(self, X: Array) -> Array:
-        """f at the rows of X, shape (networks, rows, outputs)."""
+        """Return f at the rows of X, shape (networks, rows, outputs)."""
         return self.signals(X)[1][-1]
 
     def last_hidden(self, X: Array) -> Array:
-        """What goes into the last layer: its covariance decides the outputs over draws of the last layer."""
+        """Return the inputs of the last layer, whose covariance is that of the outputs over draws of the last layer."""
         return self.signals(X)[0][-1]
 
     def backward(self, outs: list[Array], slopes: Array) -> list[Array]:
-        """Derivatives of sum(slopes x f) with respect to what comes out of every layer."""
-        found = [slopes]
+        """Return derivatives of sum(slopes x f) with respect to the outputs of every layer."""
+        derivatives = [slopes]
         for weights, out in zip(self.weights[:0:-1], outs[-2::-1], strict=True):
-            back = self.weight_std / np.sqrt(weights.shape[1]) * (found[0] @ weights.swapaxes(1, 2))
-            found.insert(0, back * self.activation.derivative(out))
-        return found
+            back = self.weight_std / np.sqrt(weights.shape[1]) * (derivatives[0] @ weights.swapaxes(1, 2))
+            derivatives.insert(0, back * self.activation.derivative(out))
+        return derivatives
 
     def tangent_kernel(self, X: Array, output: int = 0) -> Array:
-        """The sum over parameters of products of derivatives of one output, shape (networks, rows, rows).
+        """Return the sum over parameters of products of derivatives of one output, shape (networks, rows, rows).
 
-        By layers: (Gram matrix of what goes in) x (Gram matrix of what comes back), so that no derivative is stored for itself.
+        Each layer contributes (Gram matrix of its inputs) x (Gram matrix of the backpropagated derivatives). No derivative is stored.
         """
         ins, outs = self.signals(X)
         slopes = np.zeros_like(outs[-1])
@@ -110,7 +110,7 @@ class DeepNetworks:
         return total
 
     def descend(self, X: Array, y: Array, step: float) -> None:
-        """One step of gradient descent on |y - f|^2 / (2n), in place."""
+        """Take one step of gradient descent on |y - f|^2 / (2n), in place."""
         ins, outs = self.signals(X)
         slopes = (outs[-1] - y[:, None]) / len(X)
         for layer, back in enumerate(self.backward(outs, slopes)):
@@ -119,7 +119,7 @@ class DeepNetworks:
 
 
 def waves(rows: int, columns: int, shift: float = 0.0) -> Array:
-    """A fixed table of numbers between -1 and 1 without symmetries: sin(1 + 1.7 i + 2.3 a + 0.5 i a + shift).
+    """Return a fixed table of numbers between -1 and 1 without symmetries, sin(1 + 1.7 i + 2.3 a + 0.5 i a + shift).
 
     >>> waves(1, 2).round(6).tolist()
     [[0.841471, -0.157746]]
@@ -128,13 +128,13 @@ def waves(rows: int, columns: int, shift: float = 0.0) -> Array:
     return np.sin(1 + 1.7 * i + 2.3 * a + 0.5 * i * a + shift)
 
 
-# -- Residual networks of finite width at their start: signals and tangent kernels, layer by layer -------------------
+# -- residual networks of finite width at their start, with signals and tangent kernels layer by layer ---------------
 
 
 def residual_tangent_kernel(
     rng: np.random.Generator, X: Array, width: int, blocks: int, branch: float, activation: Any = "relu"
 ) -> Array:
-    """The tangent kernel of one network between the rows of X: Gram matrices of signals times those of what comes back.
+    """Return the tangent kernel of one residual network between the rows of X, from Gram matrices of signals and derivatives.
 
     >>> residual_tangent_kernel(np.random.default_rng(0), np.eye(3), 50, 2, 0.5).shape
     (3, 3)

@@ -1,7 +1,7 @@
-"""Kernels of convolutional networks of infinite width: one pair of inputs, and tables of images.
+"""Kernels of convolutional networks of infinite width, for one pair of inputs or tables of images.
 
-`conv_ntk` follows one pair through `depth` convolutions with an activation after each, a readout that flattens the positions or
-averages them, and a last dense layer (docs/theory/tangent_kernels.md, eqs. 7-8). Longer programs are made of `limitlab.laws.Network`.
+`conv_ntk` computes them for one pair through `depth` convolutions with an activation after each, a readout that flattens the positions or
+averages them, and a last dense layer (docs/theory/tangent_kernels.md, eqs. 7-8). `limitlab.laws.Network` composes other networks.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def conv_ntk(
     activation: Any = "relu",
     weight_std: float = 1.0,
 ) -> tuple[float, float]:
-    """NNGP and tangent kernel of a convolutional network (circular) between two inputs of shape (positions, channels).
+    """Return NNGP and tangent kernel of a convolutional network (circular) between two inputs of shape (positions, channels).
 
     Parameters
     ----------
@@ -51,8 +51,8 @@ def conv_ntk(
     (0.16666666666666666, 0.3333333333333333)
     """
     first, second = (np.asarray(image, dtype=float)[None] for image in (x, y))
-    found = convolutional(depth, filter, readout, bias_std, activation, weight_std).kernels(first, second)
-    return float(found.nngp[0, 0]), float(found.ntk[0, 0])
+    pair = convolutional(depth, filter, readout, bias_std, activation, weight_std).kernels(first, second)
+    return float(pair.nngp[0, 0]), float(pair.ntk[0, 0])
 
 
 def convolutional(
@@ -64,7 +64,7 @@ def convolutional(
     weight_std: float = 1.0,
     outputs: int | None = 1,
 ) -> Network:
-    """The network of `conv_ntk`, for tables of inputs; arguments as there.
+    """Return the network of `conv_ntk` for tables of inputs, with the same arguments.
 
     >>> convolutional(depth=1).ntk(np.array([[[1.0], [0.0], [0.0]]])).tolist()
     [[0.3333333333333333]]

@@ -10,7 +10,7 @@ Result.   docs/theory/tangent_kernels.md, equations (1)-(2): with T and T' the d
 
 Status.   Theorem (Neal 1996; Lee et al. 2018; Jacot, Gabriel and Hongler 2018).
 
-The kernels are computed in blocks of rows, the lower half only where both tables are the same, so that memory is the result and a block.
+The kernels are computed in blocks of rows, for equal tables only in the lower half. The memory is that of the result and of one block.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Array = NDArray[Any]
 
 ROWS = 128  # of a block
 ENTRIES = 1 << 18  # of the temporary arrays of activations other than relu
-LARGEST_SCALE = 1e150  # its square is a number
+LARGEST_SCALE = 1e150  # so that its square does not overflow
 
 
 def nngp(
@@ -47,22 +47,22 @@ def nngp(
     dtype: DTypeLike = np.float64,
     threads: int | None = None,
 ) -> Any:
-    """Covariance of the outputs of an infinitely wide network at its start, between the rows of X and those of Y (or of X).
+    """Return the covariance of the outputs of an infinitely wide network at its start, between the rows of X and of Y (or of X).
 
     Parameters
     ----------
     X, Y
-        Tables of inputs, one row each; Y = None compares X with itself. Two single rows (1-d arrays) give a number.
+        Tables of inputs, one row each. Y = None compares X with itself. Two single rows (1-d arrays) give a number.
     layers
-        Number of weight matrices L: one more than hidden layers.
+        Number L of weight matrices, one more than hidden layers.
     activation
         A name, a function of arrays or an `Activation`.
     weight_std, bias_std
         Standard deviations of weights (times 1/sqrt(fan-in)) and biases.
     dtype
-        Of the result; with float32 half the memory, and about seven digits.
+        Type of the result. float32 needs half the memory and has about seven digits.
     threads
-        Threads to use (default: as many as numba may, its `NUMBA_NUM_THREADS`).
+        Number of threads (default: numba's `NUMBA_NUM_THREADS`).
 
     Returns
     -------
@@ -88,14 +88,14 @@ def ntk(
     dtype: DTypeLike = np.float64,
     threads: int | None = None,
 ) -> Any:
-    """Tangent kernel of an infinitely wide network, between the rows of X and those of Y; arguments as in `nngp`.
+    """Return the tangent kernel of an infinitely wide network, between the rows of X and those of Y; arguments as in `nngp`.
 
     Examples
     --------
     >>> ntk([[1.0, 0.0, 0.0], [0.6, 0.8, 0.0]], layers=2).round(9).tolist()
     [[0.333333333, 0.183407871], [0.183407871, 0.333333333]]
 
-    As a kernel of scikit-learn, on two rows at a time or on whole tables:
+    The function is also a kernel for scikit-learn, on two rows at a time or on whole tables:
 
     >>> ntk(np.array([1.0, 0.0, 0.0]), np.array([0.6, 0.8, 0.0]), layers=2).round(9)
     np.float64(0.183407871)
@@ -107,9 +107,9 @@ def ntk(
 
 
 def own_variances(gram: Array, layers: int, activation: Activation, weight: float, bias: float) -> Array:
-    """Variances of every row in the layers 1, ..., L - 1, shape (L - 1, rows), from those of the first.
+    """Return variances of every row in the layers 1, ..., L - 1, shape (L - 1, rows), from those of the first layer.
 
-    They are propagated by themselves: a correlation of 1 that rounding has moved by 1e-16 would cost half of the digits.
+    They have a separate recursion, because rounding a correlation of 1 by 1e-16 would lose half of the digits.
 
     >>> own_variances(np.array([1.0]), 3, Activation("relu"), 2.0, 0.5).tolist()
     [[1.0], [1.5]]
@@ -145,12 +145,12 @@ def _kernel(
     scale = weight / first.shape[1]
     rows, columns = (own_variances(_squares(table) * scale + bias, depth, s, weight, bias) for table in (first, second))
     job = _Blocks(first, second, rows, columns, scale, weight, bias, s, tangent, kind)
-    found = job.run(_threads(threads))
-    return found[0, 0] if np.ndim(X) == 1 and Y is not None and np.ndim(Y) == 1 else found
+    kernel = job.run(_threads(threads))
+    return kernel[0, 0] if np.ndim(X) == 1 and Y is not None and np.ndim(Y) == 1 else kernel
 
 
 class _Blocks:
-    """The kernel of two tables in blocks of rows; each block is finished, for all layers, before it is stored."""
+    """The kernel of two tables, computed in blocks of rows; each block is finished for all layers before it is stored."""
 
     def __init__(
         self, X: Array, Y: Array, rows: Array, columns: Array, scale: float, weight: float, bias: float, s: Activation,
@@ -170,30 +170,30 @@ class _Blocks:
         if len(starts) == 1:
             self.block(0)
             return self.out
-        # BLAS must not start threads of its own in those of the pool: they wait for one another, four times slower on two cores
+        # without BLAS threads inside those of the pool, which would block one another (four times slower on two cores)
         with single_threaded(), ThreadPoolExecutor(threads) as pool:
             list(pool.map(self.block, reversed(starts)))  # the long rows of the lower half first
         return self.out
 
     def block(self, start: int) -> None:
-        """One block of rows, and its mirror image."""
+        """Compute one block of rows, and its mirror image."""
         end = min(start + ROWS, len(self.X))
         stop = end if self.same else len(self.Y)
         products = self.X[start:end] @ self.Y[:stop].T
-        chosen = self.relu if self.activation.name == "relu" else self.general
-        found = chosen(products, start, end, stop)
+        compute = self.relu if self.activation.name == "relu" else self.general
+        rows = compute(products, start, end, stop)
         if self.same:
-            own = np.tril(found[:, start:end], -1)
-            found[:, start:end] = own + own.T + np.diag(self.diagonal(start, end).astype(found.dtype))
-            self.out[:start, start:end] = found[:, :start].T
-        self.out[start:end, :stop] = found
+            lower = np.tril(rows[:, start:end], -1)
+            rows[:, start:end] = lower + lower.T + np.diag(self.diagonal(start, end).astype(rows.dtype))
+            self.out[:start, start:end] = rows[:, :start].T
+        self.out[start:end, :stop] = rows
 
     def relu(self, gram: Array, start: int, end: int, stop: int) -> Array:
         from limitlab.laws.kernels._fused import relu_pass
 
         tangent = np.empty_like(gram) if self.tangent else np.empty((0, 0), dtype=gram.dtype)
         (roots1, roots2), (inverse1, inverse2) = self.roots, self.inverses
-        # contiguous copies: only then does the compiler know that neighbours in a row can be computed together
+        # contiguous copies, because only then can the compiler compute neighbours in a row together
         sides = ((roots1, slice(start, end)), (roots2, slice(stop)), (inverse1, slice(start, end)), (inverse2, slice(stop)))
         relu_pass(
             gram, tangent, *(np.ascontiguousarray(part[:, cut]) for part, cut in sides), self.scale, self.weight, self.bias
@@ -201,7 +201,7 @@ class _Blocks:
         return tangent if self.tangent else gram
 
     def general(self, gram: Array, start: int, end: int, stop: int) -> Array:
-        """Any activation, in pieces that fit into a cache."""
+        """Return the kernel for any activation, in pieces that fit into a cache."""
         step = max(1, ENTRIES // max(stop, 1))
         for low in range(start, end, step):
             high = min(low + step, end)
@@ -215,7 +215,7 @@ class _Blocks:
         return gram
 
     def diagonal(self, start: int, end: int) -> Array:
-        """The kernel of rows with themselves, from their variances alone."""
+        """Return the kernel of rows with themselves, from their variances alone."""
         if not len(self.rows):
             return self._first(start, end)
         value = tangent = self.rows[0, start:end]
@@ -230,7 +230,7 @@ class _Blocks:
 
 
 def _squares(table: Array) -> Array:
-    """Squared norms of the rows, in double precision."""
+    """Return squared norms of the rows, in double precision."""
     return np.einsum("ij,ij->i", table, table, dtype=np.float64)
 
 
@@ -241,11 +241,11 @@ def _inverse(root: Array) -> Array:
 # -- input --------------------------------------------------------------------------------------------------------------
 
 
-def checked_table(name: str, given: ArrayLike, dtype: Any = np.float64) -> Array:
-    """A table of finite numbers with at least one column; a single row may be given as a 1-d array."""
-    table = np.atleast_2d(np.asarray(given, dtype=dtype))
+def checked_table(name: str, values: ArrayLike, dtype: Any = np.float64) -> Array:
+    """Return a table of finite numbers with at least one column, or raise `Refused`; a 1-d array is one row."""
+    table = np.atleast_2d(np.asarray(values, dtype=dtype))
     if table.ndim != 2 or table.shape[1] == 0:
-        raise Refused(f"{name} of shape {np.shape(given)} is not allowed: must be a table with one input in every row")
+        raise Refused(f"{name} of shape {np.shape(values)} is not allowed: must be a table with one input in every row")
     if not np.isfinite(table).all():
         row = int(np.argwhere(~np.isfinite(table))[0, 0])
         raise Refused(f"{name} is not allowed: row {row} has an entry that is not a finite number")
@@ -253,13 +253,13 @@ def checked_table(name: str, given: ArrayLike, dtype: Any = np.float64) -> Array
 
 
 def checked_depth(layers: int) -> int:
-    """A number of weight matrices."""
+    """Return a checked number of weight matrices."""
     whole("layers", layers, least=1)
     return int(layers)
 
 
 def checked_scale(name: str, value: float) -> float:
-    """A standard deviation whose square is a number."""
+    """Return a standard deviation whose square does not overflow, or raise `Refused`."""
     if not 0 <= value <= LARGEST_SCALE:
         raise Refused(
             f"{name} = {value!r} is not allowed: must be at least 0 and at most {LARGEST_SCALE:g} (a standard deviation)"

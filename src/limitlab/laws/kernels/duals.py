@@ -1,11 +1,11 @@
-"""The dual of an activation: E s(u) s(v) and E s'(u) s'(v) for a centred Gaussian pair (u, v).
+"""The dual of an activation, E s(u) s(v) and E s'(u) s'(v) for a centred Gaussian pair (u, v).
 
-All that the kernels of infinitely wide networks need to know of an activation s (docs/theory/tangent_kernels.md, eqs. 3-5). With
-variances q1, q2 and covariance c = rho sqrt(q1 q2) there are three ways to them:
+The kernels of infinitely wide networks depend on an activation s only through its duals (docs/theory/tangent_kernels.md, eqs. 3-5). For
+variances q1, q2 and covariance c = rho sqrt(q1 q2) they are computed in three ways:
 
     closed forms     relu, abs, erf, sin, cos, identity, square;
-    Hermite series   sum_k a_k(q1) a_k(q2) rho^k,  a_k(q) = E[s(sqrt(q) z) h_k(z)], for any smooth s; its length is chosen by the
-                     weight sum_k a_k^2 = E s^2 that it leaves out;
+    Hermite series   sum_k a_k(q1) a_k(q2) rho^k,  a_k(q) = E[s(sqrt(q) z) h_k(z)], for any smooth s. The length follows from the
+                     weight sum_k a_k^2 = E s^2 that the series omits;
     quadrature       split at the kinks of s, pair by pair.
 """
 
@@ -30,44 +30,44 @@ Array = NDArray[Any]
 Kinks = tuple[float, ...]
 
 SNAP = 4 * np.finfo(float).eps
-"""A correlation this close to 1 or -1 is taken to be it: its angle would be rounding (1e-8), and first order in the result."""
+"""Correlations this close to 1 or -1 count as 1 or -1, because rounding of their angle (1e-8) enters the result to first order."""
 
 DEGREES = (40, 80, 160, 250)
-"""Lengths of the Hermite series that are tried; a rule of 2.5 times as many nodes goes with each."""
+"""Lengths of the Hermite series, tried in turn, each with a rule of 2.5 times as many nodes."""
 
 LEFT_OUT = 1e-13
-"""Share of E s^2 (and of E s'^2) that a series may leave out."""
+"""Largest share of E s^2 (and of E s'^2) that a series may omit."""
 
 TOLERATED = 1e-12
-"""What the series may leave out of a pair (less the smaller its correlation); otherwise it is averaged over."""
+"""Largest error of the series for a pair (smaller with its correlation). Beyond it the pair is averaged by a rule."""
 
 RELIABLE = 3e-6
-"""With more left out of the longest series, its coefficients are off by more than 5e-11 (measured for tanh)."""
+"""Largest share that the longest series may omit. Beyond it the error of its coefficients exceeds 5e-11 (measured for tanh)."""
 
 MOST_PAIRS = 3000
-"""Pairs that are averaged one by one where the activation has kinks; it takes milliseconds for each of them."""
+"""Largest number of pairs that are averaged one by one for an activation with kinks. Each takes milliseconds."""
 
 MOST_LEFT = 100
-"""The same for a smooth activation too steep for the rule over many pairs at once."""
+"""Largest number of pairs averaged one by one for a smooth activation that is too steep for the rule over many pairs at once."""
 
 
 class Duals(NamedTuple):
-    """E s(u) s(v) and E s'(u) s'(v)."""
+    """The pair of values E s(u) s(v) and E s'(u) s'(v)."""
 
     value: Array
     slope: Array
 
 
 def dual(activation: Any, q1: ArrayLike, q2: ArrayLike, c: ArrayLike) -> Duals:
-    """E s(u) s(v) and E s'(u) s'(v) for a centred Gaussian pair of variances q1, q2 and covariance c; arguments broadcast.
+    """Return E s(u) s(v) and E s'(u) s'(v) for a centred Gaussian pair of variances q1, q2 and covariance c; arguments broadcast.
 
     Parameters
     ----------
     activation
-        s: a name, a function of arrays, or an `Activation`. A function without a derivative has its second dual by Gaussian
-        integration by parts, which needs variances above 0.
+        The activation s, given by a name, a function of arrays, or an `Activation`. For a function without a derivative the second dual
+        comes from Gaussian integration by parts, which needs variances above 0.
     q1, q2
-        Variances, at least 0. Where one of them is 0, the slope of a kinked s is taken to be the mean of its two sides.
+        Variances, at least 0. If one of them is 0, the slope of a kinked s is the mean of its two sides.
     c
         Covariance, at most sqrt(q1 q2) in absolute value.
 
@@ -87,12 +87,12 @@ def dual(activation: Any, q1: ArrayLike, q2: ArrayLike, c: ArrayLike) -> Duals:
     first, second, covariance = np.broadcast_arrays(*(np.asarray(value, dtype=float) for value in (q1, q2, c)))
     _checked_variances(first, second, covariance)
     shape = first.shape
-    found = _rows(Activation(activation))(first.reshape(-1, 1), second.reshape(-1, 1), covariance.reshape(-1, 1))
-    return Duals(*(part.reshape(shape)[()] for part in found))
+    duals = _rows(Activation(activation))(first.reshape(-1, 1), second.reshape(-1, 1), covariance.reshape(-1, 1))
+    return Duals(*(part.reshape(shape)[()] for part in duals))
 
 
 def dual_matrix(activation: Activation, q1: Array, q2: Array, c: Array) -> Duals:
-    """The duals of all pairs of a row and a column: q1 of length n, q2 of length m, c of shape (n, m).
+    """Return the duals of all pairs of a row and a column, for q1 of length n, q2 of length m, c of shape (n, m).
 
     >>> dual_matrix(Activation("square"), np.ones(1), np.array([1.0, 2.0]), np.array([[0.5, 0.0]])).value.tolist()
     [[1.5, 2.0]]
@@ -103,7 +103,7 @@ def dual_matrix(activation: Activation, q1: Array, q2: Array, c: Array) -> Duals
 
 
 def _relu_matrix(roots1: Array, roots2: Array, c: Array) -> Duals:
-    """The closed form, compiled: one layer of the fused pass with a tangent kernel of 2 and no biases."""
+    """Return the closed form from a compiled function, one layer of the fused pass with a tangent kernel of 2 and no biases."""
     from limitlab.laws.kernels._fused import relu_duals
 
     value = np.array(c, dtype=float, order="C")
@@ -113,7 +113,7 @@ def _relu_matrix(roots1: Array, roots2: Array, c: Array) -> Duals:
 
 
 def own_duals(activation: Activation, q: Array) -> Duals:
-    """The duals of a Gaussian with itself, E s(u)^2 and E s'(u)^2, without a correlation that rounding keeps from 1.
+    """Return the duals E s(u)^2 and E s'(u)^2 of a Gaussian with itself, without the rounding of a correlation near 1.
 
     >>> own_duals(Activation("relu"), np.array([3.0])).value.tolist()
     [1.5]
@@ -122,18 +122,18 @@ def own_duals(activation: Activation, q: Array) -> Duals:
         return Duals(np.asarray(q / 2), np.full(np.shape(q), 0.5))
     flat = np.ravel(q)
     if activation.name in CLOSED:
-        found = CLOSED[activation.name](flat, flat, flat)
+        duals = CLOSED[activation.name](flat, flat, flat)
     else:
         squares = (lambda x: np.square(activation(x)), lambda x: np.square(_slope_of(activation, flat)(x)))
         kinks = activation.kinks
-        found = Duals(
+        duals = Duals(
             *(np.atleast_1d(expectation(square, std=np.sqrt(flat), kinks=kinks, tolerance=1e-11)) for square in squares)
         )
-    return Duals(*(part.reshape(np.shape(q)) for part in found))
+    return Duals(*(part.reshape(np.shape(q)) for part in duals))
 
 
 def _slope_of(activation: Activation, variances: Array) -> Callable[[Any], Any]:
-    """The derivative of an activation; differences of order 8 where none is known."""
+    """Return the derivative of an activation, by differences of order 8 if none is known."""
     try:
         activation.derivative(np.zeros(1))
     except ValueError:
@@ -144,7 +144,7 @@ def _slope_of(activation: Activation, variances: Array) -> Callable[[Any], Any]:
 
 
 def correlation(root1: Array, root2: Array, c: Array) -> Array:
-    """c / (root1 root2) within [-1, 1], 0 where a variance is; within rounding of 1 or -1 it is taken to be that."""
+    """Return c / (root1 root2) within [-1, 1], with 0 for a variance of 0 and 1 or -1 within rounding of these values."""
     scale = root1 * root2
     rho = np.divide(c, scale, out=np.zeros(np.broadcast_shapes(scale.shape, c.shape)), where=scale > 0)
     return np.where(np.abs(rho) >= 1 - SNAP, np.sign(rho), rho)
@@ -211,7 +211,7 @@ CLOSED: dict[str, Rule] = {
 
 
 def _rows(activation: Activation) -> Rule:
-    """The way to an activation's duals."""
+    """Return the function that computes an activation's duals."""
     closed = CLOSED.get(activation.name)
     if closed is not None:
         return closed
@@ -224,23 +224,23 @@ def _rows(activation: Activation) -> Rule:
 
 
 def _series(activation: Activation, q1: Array, q2: Array, c: Array) -> Duals:
-    """The series in rho, by Horner's rule; the coefficients are those of the distinct variances only."""
+    """Return the series in rho by Horner's rule, with coefficients computed once per distinct variance."""
     levels, place = np.unique(np.concatenate([q1.ravel(), q2.ravel()]), return_inverse=True)
     at1, at2 = place[: q1.size].reshape(q1.shape), place[q1.size :].reshape(q2.shape)
     values, slopes, left_out = coefficients(activation, levels)
     rho = correlation(np.sqrt(q1), np.sqrt(q2), c)
-    # a variance of 0 has rho = 0, and only the first term is left: the mean of the slope
-    found = Duals(_horner(values, at1, at2, rho), _horner(slopes, at1, at2, rho))
+    # a variance of 0 has rho = 0, and only the first term remains, the mean of the slope
+    duals = Duals(_horner(values, at1, at2, rho), _horner(slopes, at1, at2, rho))
     left1, left2 = left_out[at1], left_out[at2]
-    # by Cauchy and Schwarz; with much left out of one of them, the rule for its coefficients is too short
+    # by Cauchy and Schwarz; if one of the series omits much, the rule for its coefficients is too short
     doubtful = (np.sqrt(left1 * left2) * np.abs(rho) ** len(slopes) > TOLERATED) | (np.maximum(left1, left2) > RELIABLE)
     if doubtful.any():
-        _correct(activation, found, doubtful, *np.broadcast_arrays(q1, q2, c))
-    return found
+        _correct(activation, duals, doubtful, *np.broadcast_arrays(q1, q2, c))
+    return duals
 
 
-def _correct(activation: Activation, found: Duals, doubtful: Array, q1: Array, q2: Array, c: Array) -> None:
-    """Replace the pairs for which the series is too short by averages over them, in place."""
+def _correct(activation: Activation, duals: Duals, doubtful: Array, q1: Array, q2: Array, c: Array) -> None:
+    """Replace the duals of pairs for which the series is too short by averages over the pairs, in place."""
     variances1, variances2, covariance = q1[doubtful], q2[doubtful], c[doubtful]
     root1, root2 = np.sqrt(variances1), np.sqrt(variances2)
     rho = correlation(root1, root2, covariance)
@@ -253,14 +253,14 @@ def _correct(activation: Activation, found: Duals, doubtful: Array, q1: Array, q
         raise ConvergenceError(
             f"activation {activation.name!r} is too steep for inputs of variance {variances1.max():.3g}: its Hermite series is too "
             f"short for {int(left.sum())} pairs; scale the inputs down or use an activation with a closed form",
-            estimate=found,
+            estimate=duals,
         )
     better = Duals(parts[0][0], parts[1][0])
     if left.any():
         better.value[left], better.slope[left] = _quadrature(
             activation, variances1[left], variances2[left], covariance[left]
         )
-    found.value[doubtful], found.slope[doubtful] = better
+    duals.value[doubtful], duals.slope[doubtful] = better
 
 
 def _horner(table: Array, at1: Array, at2: Array, rho: Array) -> Array:
@@ -272,9 +272,9 @@ def _horner(table: Array, at1: Array, at2: Array, rho: Array) -> Array:
 
 
 def coefficients(activation: Activation, variances: Array) -> tuple[Array, Array, Array]:
-    """Hermite coefficients of s(sqrt(q) z) and s'(sqrt(q) z), shape (degree, variances), and the share that they leave out of each.
+    """Return Hermite coefficients of s(sqrt(q) z) and s'(sqrt(q) z), shape (degree, variances), and the share that they omit.
 
-    The shortest of the series that leaves out at most 1e-13 of E s^2 and E s'^2, or the longest.
+    The series is the shortest that omits at most 1e-13 of E s^2 and E s'^2, or the longest.
 
     >>> values, slopes, left_out = coefficients(Activation("cube"), np.array([1.0]))
     >>> (values[:5, 0].round(9) + 0.0).tolist(), (left_out < 1e-13).tolist()
@@ -290,15 +290,15 @@ def coefficients(activation: Activation, variances: Array) -> tuple[Array, Array
         values = basis @ function
         slopes, square = _slopes(activation, basis, points, values, roots, weights)
         whole = np.stack([weights @ function**2, square])
-        kept = np.stack([(values**2).sum(axis=0), (slopes**2).sum(axis=0)])
-        left_out = np.max((whole - kept) / np.where(whole > 0, whole, 1.0), axis=0, initial=0.0)
+        included = np.stack([(values**2).sum(axis=0), (slopes**2).sum(axis=0)])
+        left_out = np.max((whole - included) / np.where(whole > 0, whole, 1.0), axis=0, initial=0.0)
         if (left_out <= LEFT_OUT).all():
             break
     return values, slopes, left_out
 
 
 def relative_error(activation: Activation, variances: Array) -> float:
-    """How far the entries of a kernel may be off: rounding, the series, or averages over single pairs.
+    """Return the relative error of a kernel's entries, from rounding, the series, or averages over single pairs.
 
     >>> relative_error(Activation("relu"), np.array([1.0])), relative_error(Activation("tanh"), np.array([30.0]))
     (1e-14, 1e-10)
@@ -311,14 +311,17 @@ def relative_error(activation: Activation, variances: Array) -> float:
 def _slopes(
     activation: Activation, basis: Array, points: Array, values: Array, roots: Array, weights: Array
 ) -> tuple[Array, Array]:
-    """Coefficients and mean square of the derivative; without one, by parts: E s'(u) h_k = sqrt(k+1) a_{k+1} / sqrt(q)."""
+    """Return coefficients and mean square of the derivative, by parts if the derivative is unknown.
+
+    By parts, E s'(u) h_k = sqrt(k+1) a_{k+1} / sqrt(q).
+    """
     try:
         slope = np.asarray(activation.derivative(points), dtype=float)
     except ValueError:
         if not (roots > 0).all():
             raise
-        found = np.sqrt(np.arange(1, len(values)))[:, None] * values[1:] / roots
-        return found, (found**2).sum(axis=0)
+        slopes = np.sqrt(np.arange(1, len(values)))[:, None] * values[1:] / roots
+        return slopes, (slopes**2).sum(axis=0)
     return basis @ slope, weights @ slope**2
 
 
@@ -326,7 +329,7 @@ def _slopes(
 
 
 def _quadrature(activation: Activation, q1: Array, q2: Array, c: Array) -> Duals:
-    """Averages over each pair, split at the kinks; equal pairs are averaged once."""
+    """Return averages over each pair, split at the kinks, where equal pairs are averaged once."""
     triples = np.stack([part.ravel() for part in np.broadcast_arrays(q1, q2, c)], axis=1)
     distinct, place = np.unique(triples, axis=0, return_inverse=True)
     if len(distinct) > MOST_PAIRS:
@@ -337,15 +340,15 @@ def _quadrature(activation: Activation, q1: Array, q2: Array, c: Array) -> Duals
     slope = _slope_of(activation, distinct[:, :2])
     kinks = activation.kinks
     pairs = [[_pair(f, float(a), float(b), float(cov), kinks) for f in (activation, slope)] for a, b, cov in distinct]
-    found = np.array(pairs)
+    duals = np.array(pairs)
     shape = np.broadcast_shapes(q1.shape, q2.shape, c.shape)
-    return Duals(*(found[place.ravel(), part].reshape(shape) for part in range(2)))
+    return Duals(*(duals[place.ravel(), part].reshape(shape) for part in range(2)))
 
 
 def _pair(function: Callable[[Any], Any], q1: float, q2: float, c: float, kinks: Kinks) -> float:
     root1, root2 = math.sqrt(q1), math.sqrt(q2)
     rho = float(correlation(np.array(root1), np.array(root2), np.array(c)))
-    if root1 * root2 == 0 and 0 in kinks:  # a Gaussian of variance 0 sits on the kink
+    if root1 * root2 == 0 and 0 in kinks:  # a Gaussian of variance 0 is exactly at the kink
         return _both_sides(function, root1) * _both_sides(function, root2)
 
     def product(x: Array, y: Array) -> Any:
@@ -356,23 +359,23 @@ def _pair(function: Callable[[Any], Any], q1: float, q2: float, c: float, kinks:
 
 
 def _both_sides(function: Callable[[Any], Any], root: float) -> float:
-    """E f(root z), where f(0) is the mean of its two sides if root is 0."""
+    """Return E f(root z), where f(0) is the mean of its two sides if root is 0."""
     if root == 0:
         tiny = np.finfo(float).tiny
         return float(np.mean(np.asarray(function(np.array([-tiny, tiny])))))
     return float(expectation(function, std=root))
 
 
-# -- Derivatives of functions that are known by their values ---------------------------------------------------------
+# -- derivatives of functions that are known only by their values ----------------------------------------------------
 
 WEIGHTS = np.array([4 / 5, -1 / 5, 4 / 105, -1 / 280])
-"""Of f(x + kh) - f(x - kh), k = 1, ..., 4, in the central difference of order 8."""
+"""Weights of f(x + kh) - f(x - kh), k = 1, ..., 4, in the central difference of order 8."""
 
 STEP = 0.02  # rounding (1e-16 / h) and truncation (h^8) balance for functions of scale 1
 
 
 def difference(f: Callable[[Any], Any], step: float = STEP) -> Callable[[Any], Any]:
-    """The derivative of a smooth function of arrays by central differences of order 8.
+    """Return the derivative of a smooth function of arrays, by central differences of order 8.
 
     >>> slope = difference(np.sin)
     >>> bool(abs(slope(0.3) - np.cos(0.3)) < 1e-13)
@@ -388,24 +391,24 @@ def difference(f: Callable[[Any], Any], step: float = STEP) -> Callable[[Any], A
     return slope
 
 
-# -- Averages of products f(u) f(v) over many correlated Gaussian pairs at once, for smooth f (docs/theory/gaussian.md
+# -- averages of products f(u) f(v) over many correlated Gaussian pairs at once, for smooth f (docs/theory/gaussian.md, section 4)
 
 STEPS = (0.3, 0.15, 0.075)
-"""Steps in the argument of f, tried in turn; each is compared with the rules of twice and four times its step."""
+"""Steps in the argument of f, tried in turn. Each is compared with the rules of twice and four times its step."""
 LONGEST = 0.5
-"""Longest step in standard units; at twice that the Gaussian density itself is summed to 5e-9."""
+"""Longest step in standard units. At twice this step the Gaussian density itself is summed to 5e-9."""
 REACH = 7.5
-"""Standard deviations that are summed over: 6e-14 of the weight lies beyond."""
+"""Range of the sum in standard deviations. The weight beyond is 6e-14."""
 MOST = 1_000_000_000
-"""Values of f that one call may take, some seconds."""
+"""Largest number of values of f in one call, which take some seconds."""
 CHUNK = 2_000_000
-"""Values of f that are held at once."""
+"""Largest number of values of f in memory at once."""
 
 
 def product_averages(
     f: Callable[[Array], Array], std1: Array, std2: Array, correlation: Array, tolerance: float = 1e-10
 ) -> tuple[Array, NDArray[np.bool_]]:
-    """E f(std1 X) f(std2 Y) for standard Gaussians X, Y of each correlation.
+    """Return E f(std1 X) f(std2 Y) for standard Gaussians X, Y of each correlation.
 
     Parameters
     ----------
@@ -419,7 +422,7 @@ def product_averages(
     Returns
     -------
     tuple of arrays
-        The averages, and whether each of them meets the tolerance; those that do not would take too many values of f.
+        The averages, and whether each of them meets the tolerance. The others would need too many values of f.
 
     Examples
     --------
@@ -451,13 +454,13 @@ def product_averages(
 
 
 def _half(step: float, steepness: Array) -> Array:
-    """Nodes on one side of 0, a multiple of four."""
+    """Return the number of nodes on one side of 0, a multiple of four."""
     length = np.minimum(LONGEST, step / np.maximum(steepness, 1e-300))
     return 4 * np.ceil(REACH / (4 * length))
 
 
 def _chunks(members: NDArray[np.intp], work: Array) -> list[NDArray[np.intp]]:
-    """Neighbours in the order of their work, as many as may be held at once."""
+    """Return groups of neighbours in the order of their work, each as large as memory allows."""
     if not members.size:
         return []
     heaviest = np.maximum.accumulate(work[members])
@@ -472,7 +475,7 @@ def _chunks(members: NDArray[np.intp], work: Array) -> list[NDArray[np.intp]]:
 def _trapezoid(
     f: Callable[[Array], Array], std1: Array, std2: Array, rho: Array, spread: Array, along: int, across: int
 ) -> tuple[list[Array], Array]:
-    """The double sums over every node, every second and every fourth one, and the average of the absolute values."""
+    """Return double sums over every node, every second and every fourth node, and the average of the absolute values."""
     (x, x_weight), (w, w_weight) = _rule(along), _rule(across)
     first = np.asarray(f(std1[:, None] * x), dtype=float) * x_weight
     second = np.asarray(f(std2[:, None, None] * (rho[:, None, None] * x[:, None] + spread[:, None, None] * w)), dtype=float)
@@ -484,13 +487,16 @@ def _trapezoid(
 
 
 def _settled(sums: list[Array], scale: Array, tolerance: float) -> NDArray[np.bool_]:
-    """Whether the finest sum meets the tolerance: its neighbour does already, or the errors are seen to be squared at every halving."""
+    """Return whether the finest sum meets the tolerance.
+
+    This holds if its difference to the coarse sum does, or if the errors are squared at every halving.
+    """
     (fine, coarse, coarser), unit = sums, np.maximum(scale, 1e-300)
     last, before = np.abs(fine - coarse) / unit, np.abs(coarse - coarser) / unit
     return (last <= tolerance) | ((10 * last**2 <= tolerance) & (last <= before**1.5))
 
 
 def _rule(half: int) -> tuple[Array, Array]:
-    """Nodes from -REACH to REACH, 0 among them, and their Gaussian weights."""
+    """Return nodes from -REACH to REACH, with 0 among them, and their Gaussian weights."""
     nodes = np.linspace(-REACH, REACH, 2 * half + 1)
     return nodes, np.exp(-(nodes**2) / 2) * (REACH / half) / np.sqrt(2 * np.pi)

@@ -1,11 +1,11 @@
-"""Tangent kernel and linearisation of any finite network: a JAX function of (parameters, inputs), or a PyTorch module.
+"""Tangent kernel and linearisation of any finite network, given as a JAX function of (parameters, inputs) or a PyTorch module.
 
     K_ab(x, x') = sum over parameters of (d f_a(x)/d theta)(d f_b(x')/d theta), no prefactor (docs/theory/tangent_kernels.md, eq. 15).
 
-Three ways to it. With Jacobians, one array of parameters at a time, in blocks of inputs; by layers, as products of two Gram matrices
-wherever a matrix of weights acts once, whose memory is of the order of the width (`limitlab.laws.kernels.empirical`); or column by
-column, a product with J' and then one with J, which needs no memory beyond the network's own. Large networks take the second where all
-their large arrays allow it, else the third.
+There are three methods. The first uses Jacobians, one array of parameters at a time, in blocks of inputs. The second works by layers, as
+products of two Gram matrices for every matrix of weights that acts once; its memory is of the order of the width. The third works column by
+column, by a product with J' and then one with J, and needs no memory beyond that of the network. Large networks use the second method if
+it applies to all their large arrays, and otherwise the third.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Method = Literal["auto", "jacobian", "layers", "columns"]
 
 METHODS = get_args(Method)
 LARGEST_JACOBIAN = 30_000_000
-"""Entries of a Jacobian (inputs x outputs x parameters of one array) beyond which it is not formed."""
+"""Largest number of entries of a Jacobian (inputs x outputs x parameters of one array) that is formed."""
 
 
 def empirical_ntk(
@@ -45,24 +45,25 @@ def empirical_ntk(
     method: Method = "auto",
     batch: int | None = None,
 ) -> Array:
-    """The tangent kernel of a finite network between all inputs of X and of Y (or of X).
+    """Return the tangent kernel of a finite network between all inputs of X and of Y (or of X).
 
     Parameters
     ----------
     f
         A function of (parameters, inputs) written with JAX, whose result has one row per input, and one or more columns or none; or a
-        `torch.nn.Module` (then `parameters` is None and the module's own are used).
+        `torch.nn.Module` (then `parameters` is None and the parameters of the module are used).
     parameters
         Its parameters: arrays in lists, tuples and dictionaries.
     X, Y
         Inputs, along the first axis.
     full
-        Whether to return all pairs of outputs, shape (n, outputs, m, outputs); otherwise their trace over the number of outputs, (n, m).
+        Whether to return all pairs of outputs, shape (n, outputs, m, outputs). Otherwise the result is their trace over the number of
+        outputs, shape (n, m).
     method
-        "jacobian" (fast where it fits), "layers" (products of two Gram matrices wherever a matrix of weights acts once, the Jacobian
-        of other arrays), "columns" (least memory), or "auto". Modules of PyTorch use Jacobians.
+        "jacobian" (fast if it fits into memory), "layers" (products of two Gram matrices for every matrix of weights that acts once, the
+        Jacobian of other arrays), "columns" (least memory), or "auto". PyTorch modules use Jacobians.
     batch
-        Inputs whose derivatives are in memory at a time (default: all).
+        Number of inputs whose derivatives are in memory at a time (default: all).
 
     Examples
     --------
@@ -80,7 +81,7 @@ def empirical_ntk(
 
 
 def linearize(f: Function, parameters: Any) -> Function:
-    """The network linearised in its parameters: (theta, x) -> f(theta_0, x) + J(x) (theta - theta_0).
+    """Return the network linearised in its parameters, (theta, x) -> f(theta_0, x) + J(x) (theta - theta_0).
 
     Parameters
     ----------
@@ -117,8 +118,8 @@ def _jax_kernel(f: Function, parameters: Any, X: Any, Y: Any, method: Method, ba
     second = first if Y is X else np_.asarray(Y)
 
     def outputs(at: Any, x: Any) -> Any:
-        found = f(at, x)
-        return found.reshape(len(x), -1)
+        result = f(at, x)
+        return result.reshape(len(x), -1)
 
     count = int(jax.eval_shape(outputs, theta, first).shape[1])
     leaves, structure = jax.tree_util.tree_flatten(theta)
@@ -155,7 +156,7 @@ def _blocks(length: int, size: int) -> list[slice]:
 
 
 def _jacobians(jax: Any, outputs: Function, theta: Any, X: Any, Y: Any, done: Collection[int] = ()) -> Array:
-    """The sum over arrays of parameters that are not done yet of J J', with the Jacobian of one array in memory at a time."""
+    """Return the sum over arrays of parameters outside `done` of J J', with the Jacobian of one array in memory at a time."""
     leaves, structure = jax.tree_util.tree_flatten(theta)
     total: Any = 0.0
     for place in (place for place in range(len(leaves)) if place not in done):
@@ -173,7 +174,7 @@ def _jacobians(jax: Any, outputs: Function, theta: Any, X: Any, Y: Any, done: Co
 
 
 def _columns(jax: Any, outputs: Function, theta: Any, X: Any, Y: Any, count: int) -> Array:
-    """J_X (J_Y' e) for all unit vectors e."""
+    """Return J_X (J_Y' e) for all unit vectors e."""
 
     @jax.jit
     def column(unit: Any) -> Any:
@@ -181,15 +182,15 @@ def _columns(jax: Any, outputs: Function, theta: Any, X: Any, Y: Any, count: int
         return jax.jvp(lambda at: outputs(at, X), (theta,), (back(unit)[0],))[1]
 
     units = np.eye(len(Y) * count).reshape(-1, len(Y), count)
-    found = np.stack([np.asarray(column(jax.numpy.asarray(unit))) for unit in units], axis=-1)
-    return found.reshape(len(X), count, len(Y), count)
+    columns = np.stack([np.asarray(column(jax.numpy.asarray(unit))) for unit in units], axis=-1)
+    return columns.reshape(len(X), count, len(Y), count)
 
 
-# -- PyTorch, where it is installed -----------------------------------------------------------------------------------------
+# -- PyTorch, if it is installed --------------------------------------------------------------------------------------------
 
 
 def _torch_kernel(module: Any, X: Any, Y: Any, batch: int | None) -> Array:
-    """The same sum for a `torch.nn.Module`, one array of parameters at a time, in the precision of the module."""
+    """Return the same sum for a `torch.nn.Module`, one array of parameters at a time, in the precision of the module."""
     torch = importlib.import_module("torch")
     names = dict(module.named_parameters())
     fixed = {name: value.detach() for name, value in (*names.items(), *module.named_buffers())}
@@ -200,8 +201,8 @@ def _torch_kernel(module: Any, X: Any, Y: Any, batch: int | None) -> Array:
         def single(value: Any, row: Any) -> Any:
             return torch.func.functional_call(module, {**fixed, name: value}, (row[None],)).reshape(-1)
 
-        found = torch.func.vmap(torch.func.jacrev(single), (None, 0))(fixed[name], x)
-        return found.reshape(*found.shape[:2], -1)
+        jacobians = torch.func.vmap(torch.func.jacrev(single), (None, 0))(fixed[name], x)
+        return jacobians.reshape(*jacobians.shape[:2], -1)
 
     size = batch or max(len(first), len(second))
     rows = []
@@ -210,26 +211,26 @@ def _torch_kernel(module: Any, X: Any, Y: Any, batch: int | None) -> Array:
         for b in _blocks(len(second), size):
             total: Any = 0.0
             for name in names:
-                one = jacobian(name, first[a])
-                other = one if Y is X and a == b else jacobian(name, second[b])
-                total = total + torch.einsum("iap,jbp->iajb", one, other)
+                derivatives = jacobian(name, first[a])
+                other_derivatives = derivatives if Y is X and a == b else jacobian(name, second[b])
+                total = total + torch.einsum("iap,jbp->iajb", derivatives, other_derivatives)
             row.append(np.asarray(total.detach().cpu().numpy(), dtype=float))
         rows.append(np.concatenate(row, axis=2))
     return np.concatenate(rows)
 
 
-# -- The tangent kernel of any JAX function by layers, without its Jacobian (docs/theory/tangent_kernels.md, eq. 16) -
+# -- the tangent kernel of any JAX function by layers, without its Jacobian (docs/theory/tangent_kernels.md, eq. 16) -
 
 Path = tuple[int, ...]
 
 TURNED = ("transpose", "reshape", "squeeze", "expand_dims", "copy", "convert_element_type")
-"""Operations that keep all sums of products of an array's entries."""
+"""Operations that leave all sums of products of an array's entries unchanged."""
 NESTED = ("pjit", "jit", "closed_call")
 
 
 @dataclass(frozen=True)
 class Use:
-    """Where an array of parameters acts: the path to the product in the nested program, which operand it is, and its factor there."""
+    """The action of an array of parameters, with the path to the product in the nested program, operand number, and factor."""
 
     path: Path
     operand: int
@@ -238,7 +239,10 @@ class Use:
 
 @dataclass(frozen=True)
 class Signals:
-    """Of a batch of inputs, for one array: factor x a, shape (inputs, places, channels), and df/dz, (inputs, outputs, places, columns)."""
+    """Signals of a batch of inputs for one array.
+
+    `inside` is factor x a, shape (inputs, places, channels), and `back` is df/dz, shape (inputs, outputs, places, columns).
+    """
 
     inside: Any
     back: Any
@@ -275,10 +279,10 @@ class LayerProducts:
         self.places = {use.path: leaf for leaf, use in self.uses.items()}
 
     def signals(self, X: Any) -> dict[int, Signals]:
-        """What goes in and what comes back, for every array that acts once."""
+        """Return inputs and backpropagated derivatives for every array that acts once."""
         jax = self.jax
 
-        def one(x: Any) -> tuple[dict[int, Any], dict[int, Any]]:
+        def of_one_input(x: Any) -> tuple[dict[int, Any], dict[int, Any]]:
             zeros = {leaf: jax.numpy.zeros(self._product(use.path).outvars[0].aval.shape) for leaf, use in self.uses.items()}
 
             def forward(added: dict[int, Any]) -> tuple[Any, dict[int, Any]]:
@@ -290,7 +294,7 @@ class LayerProducts:
             (back,) = jax.vmap(pull)(jax.numpy.eye(f.size, dtype=f.dtype))
             return seen, back
 
-        inside, back = jax.jit(jax.vmap(one))(X)
+        inside, back = jax.jit(jax.vmap(of_one_input))(X)
         return {leaf: self._arranged(use, inside[leaf], back[leaf]) for leaf, use in self.uses.items()}
 
     def _product(self, path: Path) -> Any:
@@ -300,7 +304,7 @@ class LayerProducts:
         return program.eqns[path[-1]]
 
     def _arranged(self, use: Use, inside: Any, back: Any) -> Signals:
-        """The other operand with its free axes (places) before its summed ones (channels), and the product's derivatives likewise."""
+        """Return the other operand with free axes (places) before summed ones (channels), and the derivatives in the same order."""
         contracting = self._product(use.path).params["dimension_numbers"][0][1 - use.operand]
         axes = [axis for axis in range(inside.ndim - 1) if axis not in contracting]
         sizes = [inside.shape[axis + 1] for axis in axes]
@@ -308,7 +312,7 @@ class LayerProducts:
         places, free = math.prod(sizes), len(axes)
         inside = inside.reshape(len(inside), places, -1)
         outputs = back.shape[:2]
-        if use.operand == 1:  # signal times weights: the signal's free axes come first
+        if use.operand == 1:  # in signal times weights, the signal's free axes come first
             back = back.reshape(*outputs, places, -1)
         else:
             cut = back.ndim - free
@@ -316,7 +320,7 @@ class LayerProducts:
         return Signals(use.factor * inside, back)
 
     def _run(self, program: Any, consts: Any, inputs: Any, added: Any, seen: dict[int, Any], path: Path) -> list[Any]:
-        """The program, with something added to the products of interest; their other operands are noted in `seen`."""
+        """Run the program with something added to the products in `places`, and write their other operands into `seen`."""
         known: dict[Any, Any] = dict(zip((*program.constvars, *program.invars), (*consts, *inputs), strict=True))
 
         def read(atom: Any) -> Any:
@@ -326,31 +330,31 @@ class LayerProducts:
             here, values = (*path, number), [read(atom) for atom in line.invars]
             if line.primitive.name in NESTED and any(place[: len(here)] == here for place in self.places):
                 inner = line.params["jaxpr"]
-                found = self._run(inner.jaxpr, inner.consts, values, added, seen, here)
+                results = self._run(inner.jaxpr, inner.consts, values, added, seen, here)
             else:
-                found = evaluated(line, values)
+                results = evaluated(line, values)
             if here in self.places:
                 leaf = self.places[here]
                 seen[leaf] = values[1 - self.uses[leaf].operand]
-                found = [found[0] + added[leaf].astype(found[0].dtype)]
-            known.update(zip(line.outvars, found, strict=True))
+                results = [results[0] + added[leaf].astype(results[0].dtype)]
+            known.update(zip(line.outvars, results, strict=True))
         return [read(atom) for atom in program.outvars]
 
 
 def evaluated(line: Any, values: list[Any]) -> list[Any]:
-    """The results of one line of a program, as JAX's guide to interpreters of jaxprs says; older versions give inner functions apart."""
-    given = line.primitive.get_bind_params(line.params)
-    functions, options = given if isinstance(given, tuple) else ((), given)
-    found = line.primitive.bind(*functions, *values, **options)
-    return list(found) if line.primitive.multiple_results else [found]
+    """Return the results of one line of a program, as in JAX's guide to interpreters; older versions separate inner functions."""
+    bound = line.primitive.get_bind_params(line.params)
+    functions, options = bound if isinstance(bound, tuple) else ((), bound)
+    results = line.primitive.bind(*functions, *values, **options)
+    return list(results) if line.primitive.multiple_results else [results]
 
 
 def gram_products(first: Signals, second: Signals) -> Array:
-    """Products of derivatives by one array between all inputs and outputs, shape (n, outputs, m, outputs)."""
+    """Return products of derivatives by one array between all inputs and outputs, shape (n, outputs, m, outputs)."""
     n, outputs, places, columns = first.back.shape
     channels, m = first.inside.shape[-1], len(second.inside)
-    if places * places * n * m * outputs > (n + m) * channels * columns:  # many places: derivatives themselves are smaller
-        whole = [np.einsum("isk,icsf->ickf", one.inside, one.back, optimize=True) for one in (first, second)]
+    if places * places * n * m * outputs > (n + m) * channels * columns:  # with many places the derivatives are smaller
+        whole = [np.einsum("isk,icsf->ickf", side.inside, side.back, optimize=True) for side in (first, second)]
         tables = [table.reshape(len(table) * outputs, -1) for table in whole]
         return np.asarray(tables[0] @ tables[1].T).reshape(n, outputs, m, outputs)
     forward = np.asarray(first.inside.reshape(n * places, -1) @ second.inside.reshape(m * places, -1).T)
@@ -365,16 +369,16 @@ def gram_products(first: Signals, second: Signals) -> Array:
 
 
 def single_uses(program: Any, leaves: int) -> dict[int, Use]:
-    """The first `leaves` inputs of a program that act exactly once, as an operand of a matrix product with something else."""
-    found: dict[int, list[Use | None]] = {leaf: [] for leaf in range(leaves)}
+    """Return the inputs among the first `leaves` of a program that act exactly once, as an operand of a matrix product."""
+    uses_of: dict[int, list[Use | None]] = {leaf: [] for leaf in range(leaves)}
     origins = {variable: (leaf, 1.0) for leaf, variable in enumerate(program.invars[:leaves])}
     for leaf, use in _uses(program, origins, ()):
-        found[leaf].append(use)
-    return {leaf: uses[0] for leaf, uses in found.items() if len(uses) == 1 and uses[0] is not None}
+        uses_of[leaf].append(use)
+    return {leaf: uses[0] for leaf, uses in uses_of.items() if len(uses) == 1 and uses[0] is not None}
 
 
 def _uses(program: Any, origins: dict[Any, tuple[int, float]], path: Path) -> Iterator[tuple[int, Use | None]]:
-    """Every use of the arrays, None where it is not such a product."""
+    """Yield every use of the arrays, with None for a use that is not such a product."""
     origins = dict(origins)
     for number, line in enumerate(program.eqns):
         marked = [None if hasattr(atom, "val") else origins.get(atom) for atom in line.invars]
@@ -400,7 +404,7 @@ def _uses(program: Any, origins: dict[Any, tuple[int, float]], path: Path) -> It
 
 
 def _factor(line: Any, marked: list[Any]) -> float | None:
-    """The factor by which a line multiplies an array whose entries it otherwise only moves; None if it does something else."""
+    """Return the factor by which a line multiplies an array whose entries it only moves otherwise, or None for other lines."""
     name = line.primitive.name
     if name in TURNED:
         return 1.0
@@ -415,7 +419,7 @@ def _factor(line: Any, marked: list[Any]) -> float | None:
 
 
 def _is_product(line: Any, marked: list[Any]) -> bool:
-    """Whether a line multiplies exactly one of the arrays with something else, without axes that run along in both."""
+    """Return whether a line multiplies exactly one of the arrays with something else, without batch axes in both."""
     if line.primitive.name != "dot_general" or sum(mark is not None for mark in marked) != 1:
         return False
     first, second = line.params["dimension_numbers"][1]

@@ -1,6 +1,6 @@
-"""Training in the kernel regime: closed trajectories, at the start's kernel or at that of infinite width.
+"""Training in the kernel regime as closed trajectories, with the kernel at the start or that of infinite width.
 
-Setting.  n labels y, loss |y - f|^2/(2n) (+ ridge |theta - theta_0|^2/(2n)), gradient flow or steps of size eta from f_0; kernel K fixed.
+Setting.  n labels y, loss |y - f|^2/(2n) (+ ridge |theta - theta_0|^2/(2n)), gradient flow or steps of size eta from f_0, fixed kernel K.
 Limit.    Width m -> infinity: K is the tangent kernel Theta and f_0 a Gaussian process with covariance Sigma.
 Result.   docs/theory/tangent_kernels.md, equations (11)-(14). On an eigenvector of K with eigenvalue l the residual is multiplied by
           e_t(l) = exp(-(l + ridge) t/n), or (1 - eta (l + ridge)/n)^(t/eta); with phi_t = (1 - e_t)/(l + ridge),
@@ -33,12 +33,12 @@ __all__ = ["KernelGradientFlow", "ensemble_flow", "kernel_gradient_flow"]
 
 Array = NDArray[Any]
 
-ZERO = 1e-12  # eigenvalues below this share of the largest are taken to be 0 where the time is infinite
-NOT_POSITIVE = 1e-8  # of the trace: a more negative eigenvalue is an error, not rounding
+ZERO = 1e-12  # eigenvalues below this share of the largest count as 0 at infinite time
+NOT_POSITIVE = 1e-8  # of the trace; a more negative eigenvalue is an error, not rounding
 
 
 class Trajectory(NamedTuple):
-    """Outputs over times: at the training inputs, shape (times, n), and at the test inputs, shape (times, tests)."""
+    """Outputs over times at the training inputs, shape (times, n), and at the test inputs, shape (times, tests)."""
 
     train: Array
     test: Array | None
@@ -52,7 +52,7 @@ class Spectrum(NamedTuple):
 
 
 def spectrum(K: ArrayLike) -> Spectrum:
-    """The eigendecomposition of a kernel matrix that is symmetric and positive.
+    """Return the eigendecomposition of a symmetric and positive kernel matrix.
 
     >>> spectrum([[2.0, 0.0], [0.0, 1.0]]).values.tolist()
     [1.0, 2.0]
@@ -67,7 +67,7 @@ def spectrum(K: ArrayLike) -> Spectrum:
 
 
 def decay(values: Array, samples: int, times: Array, step: float, ridge: float) -> Array:
-    """e_t(l): what is left of the residual along every eigenvector, shape (times, eigenvalues) (eq. 12)."""
+    """Return e_t(l), the factor of the residual along every eigenvector, shape (times, eigenvalues) (eq. 12)."""
     rate = (values + ridge) / samples
     with np.errstate(invalid="ignore"):
         if step == 0:
@@ -84,9 +84,9 @@ def decay(values: Array, samples: int, times: Array, step: float, ridge: float) 
 
 
 def learned(values: Array, left: Array, samples: int, times: Array, ridge: float) -> Array:
-    """phi_t(l) = (1 - e_t)/(l + ridge), continued by t/n to l + ridge = 0 (by 0 where the time is infinite)."""
+    """Return phi_t(l) = (1 - e_t)/(l + ridge), continued by t/n to l + ridge = 0 (by 0 at infinite time)."""
     total = np.broadcast_to(values + ridge, left.shape)
-    gone = np.where(left > 0.5, -np.expm1(np.log(np.maximum(left, 0.5))), 1 - left)  # no digits lost at small times
+    gone = np.where(left > 0.5, -np.expm1(np.log(np.maximum(left, 0.5))), 1 - left)  # without loss of digits at small times
     at_zero = np.broadcast_to(np.where(np.isinf(times), 0.0, times)[:, None] / samples, left.shape)
     tiny = total <= ZERO * max(float(values.max(initial=0.0)), np.finfo(float).tiny)
     return np.where(tiny, at_zero, gone / np.where(tiny, 1.0, total))
@@ -103,7 +103,7 @@ def kernel_gradient_flow(
     step: float = 0.0,
     ridge: float = 0.0,
 ) -> Trajectory:
-    """Outputs of kernel gradient flow on |y - f|^2/(2n), or of gradient descent on it.
+    """Return the outputs of kernel gradient flow on |y - f|^2/(2n), or of gradient descent on this loss.
 
     Parameters
     ----------
@@ -112,13 +112,13 @@ def kernel_gradient_flow(
     y, f0
         Labels, and outputs at time 0.
     times
-        Times, at least 0; `inf` is the end (the interpolant nearest to the start, where there is one).
+        Times, at least 0. `inf` is the end of training (the interpolant nearest to the start, if there is one).
     k_test, f0_test
-        Kernel between test inputs (rows) and training inputs, and the outputs there at time 0 (default 0).
+        Kernel between test inputs (rows) and training inputs, and the outputs at the test inputs at time 0 (default 0).
     step
-        0: gradient flow. Above 0: steps of this size, round(t / step) of them.
+        0 is gradient flow. A positive number is the size of round(t / step) steps.
     ridge
-        Penalty ridge |theta - theta_0|^2/(2n) beside the loss. At time inf this is kernel ridge regression of y - f0.
+        Penalty ridge |theta - theta_0|^2/(2n) added to the loss. At time inf the result is kernel ridge regression of y - f0.
 
     Examples
     --------
@@ -129,27 +129,27 @@ def kernel_gradient_flow(
     >>> flow.test.round(6).ravel().tolist()
     [0.0, 0.258957, 0.333333]
     """
-    found = spectrum(K)
+    eigen = spectrum(K)
     grid, labels, start = checked_times(times), np.asarray(y, dtype=float), np.asarray(f0, dtype=float)
-    n = len(found.values)
+    n = len(eigen.values)
     if labels.shape != (n,) or start.shape != (n,):
         raise Refused(f"y and f0 of shapes {labels.shape} and {start.shape} are not allowed: must be ({n},), as K says")
-    left = decay(found.values, n, grid, step, ridge)
-    away = found.vectors.T @ (start - labels)
-    _warn_if_impossible(found, away, grid, ridge)
-    phi = learned(found.values, left, n, grid, ridge)
-    train = start - (found.values * phi * away) @ found.vectors.T
+    left = decay(eigen.values, n, grid, step, ridge)
+    away = eigen.vectors.T @ (start - labels)
+    _warn_if_impossible(eigen, away, grid, ridge)
+    phi = learned(eigen.values, left, n, grid, ridge)
+    train = start - (eigen.values * phi * away) @ eigen.vectors.T
     if k_test is None:
         return Trajectory(train, None)
     rows = np.atleast_2d(np.asarray(k_test, dtype=float))
     if rows.shape[1] != n:
         raise Refused(f"k_test of shape {rows.shape} is not allowed: must have {n} columns, as K has")
     base = np.zeros(len(rows)) if f0_test is None else np.asarray(f0_test, dtype=float)
-    return Trajectory(train, base - (phi * away) @ (rows @ found.vectors).T)
+    return Trajectory(train, base - (phi * away) @ (rows @ eigen.vectors).T)
 
 
-def _warn_if_impossible(found: Spectrum, away: Array, times: Array, ridge: float) -> None:
-    null = found.values <= ZERO * max(float(found.values[-1]), np.finfo(float).tiny)
+def _warn_if_impossible(eigen: Spectrum, away: Array, times: Array, ridge: float) -> None:
+    null = eigen.values <= ZERO * max(float(eigen.values[-1]), np.finfo(float).tiny)
     if (
         ridge == 0
         and np.isinf(times).any()
@@ -157,14 +157,14 @@ def _warn_if_impossible(found: Spectrum, away: Array, times: Array, ridge: float
         and np.abs(away[null]).max() > 1e-8 * max(np.abs(away).max(), 1e-300)
     ):
         warnings.warn(
-            "the kernel matrix is singular and the labels do not fit it (equal inputs with different labels, say): "
+            "the kernel matrix is singular and the labels do not fit it (for example equal inputs with different labels): "
             "the flow ends at the nearest fit, not at an interpolant",
             stacklevel=3,
         )
 
 
 class Ensemble(NamedTuple):
-    """Mean and covariance over starts, by times: shapes (times, points) and (times, points, points), training inputs first."""
+    """Mean and covariance over starts by time, of shapes (times, points) and (times, points, points), training inputs first."""
 
     mean: Array
     covariance: Array
@@ -180,7 +180,7 @@ def ensemble_flow(
     step: float = 0.0,
     ridge: float = 0.0,
 ) -> Ensemble:
-    """Mean and covariance over starts of the outputs at training and test inputs (eq. 14).
+    """Return mean and covariance over starts of the outputs at training and test inputs (eq. 14).
 
     Parameters
     ----------
@@ -191,24 +191,24 @@ def ensemble_flow(
 
     Examples
     --------
-    >>> found = ensemble_flow([[2.0]], [[1.0]], [3.0], [0.0, np.inf])
-    >>> found.mean.ravel().tolist(), found.covariance.ravel().tolist()
+    >>> ensemble = ensemble_flow([[2.0]], [[1.0]], [3.0], [0.0, np.inf])
+    >>> ensemble.mean.ravel().tolist(), ensemble.covariance.ravel().tolist()
     ([0.0, 3.0], [1.0, 0.0])
     """
-    found, grid, labels = spectrum(K), checked_times(times), np.asarray(y, dtype=float)
+    eigen, grid, labels = spectrum(K), checked_times(times), np.asarray(y, dtype=float)
     n, sigma = len(labels), np.asarray(nngp, dtype=float)
     rows = np.vstack([np.asarray(K, dtype=float), *([] if k_test is None else [np.atleast_2d(k_test)])])
     if sigma.shape != (len(rows), len(rows)):
         raise Refused(f"nngp of shape {sigma.shape} is not allowed: must be {(len(rows), len(rows))}, all inputs")
-    phi = learned(found.values, decay(found.values, n, grid, step, ridge), n, grid, ridge)
-    gains = np.einsum("pi,ti,qi->tpq", rows @ found.vectors, phi, found.vectors)  # k phi_t(K)
+    phi = learned(eigen.values, decay(eigen.values, n, grid, step, ridge), n, grid, ridge)
+    gains = np.einsum("pi,ti,qi->tpq", rows @ eigen.vectors, phi, eigen.vectors)  # k phi_t(K)
     keep = np.broadcast_to(np.eye(len(rows)), (len(grid), len(rows), len(rows))).copy()
     keep[:, :, :n] -= gains  # A acts on (f_0(X), f_0(x))
     return Ensemble(gains @ labels, keep @ sigma @ keep.swapaxes(1, 2))
 
 
 def checked_times(times: ArrayLike) -> Array:
-    """Times of at least 0, as a flat array."""
+    """Return times of at least 0 as a flat array."""
     grid = np.atleast_1d(np.asarray(times, dtype=float))
     if np.isnan(grid).any() or (grid < 0).any():
         raise Refused(f"times = {times!r} are not allowed: must be at least 0 (inf is the end of training)")
@@ -219,7 +219,7 @@ def checked_times(times: ArrayLike) -> Array:
 
 
 class KernelGradientFlow(Law):
-    """How do the outputs of a wide network move while it is trained by gradient descent?
+    """How do the outputs of a wide network change while it is trained by gradient descent?
 
     Examples
     --------
@@ -277,7 +277,7 @@ class KernelGradientFlow(Law):
         return self
 
     def draw_cost(self, size: int) -> Cost:
-        """Networks and their mirror images, with gradients."""
+        """Return the cost of networks and their mirror images, with gradients."""
         weights = size * (self.dimension + 1 + max(self.layers - 2, 0) * size)
         return Cost(
             6.0 * self.networks * weights,
@@ -285,7 +285,7 @@ class KernelGradientFlow(Law):
         )
 
     def limit_cost(self) -> Cost:
-        """Kernels of all pairs of samples."""
+        """Return the cost of kernels of all pairs of samples."""
         inputs = float(self.samples * self.dimension)
         return Cost(
             1e5 + 60.0 * self.samples**2 + 5.0 * inputs,
@@ -293,7 +293,7 @@ class KernelGradientFlow(Law):
         )
 
     def data(self) -> tuple[Array, Array, Array]:
-        """Training inputs, labels, and 8 test inputs: fixed waves."""
+        """Return training inputs, labels, and 8 test inputs, all fixed waves."""
         X = 1.3 * waves(self.samples, self.dimension, 0.0)
         return X, self.label_size * np.cos(1.1 * np.arange(self.samples)), waves(8, self.dimension, 10.0)
 
@@ -304,26 +304,26 @@ class KernelGradientFlow(Law):
         return nngp(points, *options), ntk(points, *options)
 
     def predicted(self, times: Array) -> Values:
-        """Mean and covariance over starts, at infinite width."""
+        """Return moments of the outputs over starts, at infinite width."""
         sigma, theta = self._kernels()
         n, labels = self.samples, self.data()[1]
-        found = ensemble_flow(theta[:n, :n], sigma, labels, times, theta[n:, :n], step=self.step)
-        square = found.mean**2 + np.diagonal(found.covariance, axis1=1, axis2=2)
+        ensemble = ensemble_flow(theta[:n, :n], sigma, labels, times, theta[n:, :n], step=self.step)
+        square = ensemble.mean**2 + np.diagonal(ensemble.covariance, axis1=1, axis2=2)
         return dict(
-            train_error=(square[:, :n] - 2 * found.mean[:, :n] * labels + labels**2).mean(axis=1),
-            test_output=found.mean[:, n],
+            train_error=(square[:, :n] - 2 * ensemble.mean[:, :n] * labels + labels**2).mean(axis=1),
+            test_output=ensemble.mean[:, n],
             test_square=square[:, n:].mean(axis=1),
             accuracy=max(5e-10, 10 * self._kernel_error(theta[:n, :n], float(times.max()))),
         )
 
     def _kernel_error(self, theta: Array, time: float) -> float:
-        """What errors of the kernel's entries become: times the number of e-folds, until the slowest direction is learned."""
+        """Return the error of the outputs, the error of the kernel times the e-folds until the slowest direction is learned."""
         values = np.linalg.eigvalsh(theta)
         folds = min(time * values[-1] / self.samples, values[-1] / max(values[0], 1e-300))
         return relative_error(self.activation, np.diagonal(theta)) * (1 + float(folds))
 
     def measured(self, draw: Draw, times: Array) -> Values:
-        """Networks and their mirror images, trained by gradient descent on all parameters; without a step, by very small ones."""
+        """Train networks and their mirror images by gradient descent on all parameters, for gradient flow with very small steps."""
         X, labels, tests = self.data()
         widths = (self.dimension, *(draw.size,) * (self.layers - 1), 1)
         nets = DeepNetworks.start(draw.rng, self.networks, widths, self.activation, self.weight_std, self.bias_std)
@@ -345,6 +345,6 @@ class KernelGradientFlow(Law):
         )
 
     def _small_step(self) -> float:
-        """A step of which the fastest mode takes a hundred to fall by a factor e."""
+        """Return a step with which the fastest mode falls by a factor e in a hundred steps."""
         theta = self._kernels()[1][: self.samples, : self.samples]
         return float(0.01 * self.samples / np.linalg.eigvalsh(theta)[-1])

@@ -1,4 +1,4 @@
-"""Lazy training: a certificate that a two-layer network stays near its linearisation, and what a wide one does.
+"""Lazy training, with a certificate that a two-layer network stays near its linearisation, and the limit of wide networks.
 
 Setting.  f(x) = (alpha/sqrt(m)) sum_j b_j s(<w_j, x>), b_j = +-1 fixed (half of each), w_j uniform unit vectors, only the w_j trained, by
           gradient flow on |y - f|^2/(2n). s_min and s_max are the extreme singular values of the Jacobian at the start, Delta = |y - f_0|,
@@ -9,7 +9,8 @@ Result.   docs/theory/lazy_training.md, equations (1)-(5): if 4 L Delta < s_min^
               |theta_t - thetabar_t| <= min(3 Delta/s_min, 28 L s_max^2 Delta^2/s_min^5).
 
 Limit.    m -> infinity at fixed data: the flow is that of the kernel K = alpha^2 E[s'(<w,x>) s'(<w,x'>)] <x,x'>.
-Status.   Theorem (Chizat, Oyallon and Bach 2019; Bartlett, Montanari and Rakhlin 2021, theorems 5.1 and 5.4); the constants are ours.
+Status.   Theorem (Chizat, Oyallon and Bach 2019; Bartlett, Montanari and Rakhlin 2021, theorems 5.1 and 5.4), with constants
+          that are derived here.
 """
 
 from __future__ import annotations
@@ -37,13 +38,13 @@ __all__ = ["LazyCertificate", "LazyTraining", "lazy_certificate"]
 Array = NDArray[Any]
 
 
-REACH = 20.0  # where the largest curvature of an activation is looked for
-RANK = 1e-10  # of s_max: a smaller s_min is 0
+REACH = 20.0  # half the range in which the largest curvature of an activation is searched
+RANK = 1e-10  # of s_max; a smaller s_min counts as 0
 
 
 @dataclass(frozen=True)
 class LazyCertificate:
-    """What can be said of a network before it is trained.
+    """Properties of a network that can be proved before it is trained.
 
     Attributes
     ----------
@@ -54,7 +55,7 @@ class LazyCertificate:
     residual
         |y - f_0|.
     ratio
-        4 L Delta / s_min^2: the certificate holds if it is below 1.
+        The number 4 L Delta / s_min^2. The certificate holds if it is below 1.
     rate
         The squared residual falls at least like exp(-rate t).
     distance_bound, deviation_bound
@@ -72,17 +73,17 @@ class LazyCertificate:
 
     @property
     def holds(self) -> bool:
-        """Whether the assumption of the theorem is fulfilled."""
+        """Whether the assumption of the theorem holds."""
         return self.ratio < 1
 
     @property
     def linear_distance_bound(self) -> float:
-        """Bound on the distance of the linearised network from the start; needs no assumption."""
+        """The bound on the distance of the linearised network from the start, which needs no assumption."""
         return self.residual / self.sigma_min
 
     @property
     def sharper_deviation_bound(self) -> float:
-        """The deviation bound before its terms were joined: min(3 Delta/s, (8 + 20 s_max^2/s^2) L Delta^2/s^3), s = s_min."""
+        """The deviation bound min(3 Delta/s, (8 + 20 s_max^2/s^2) L Delta^2/s^3), s = s_min, before its terms were joined."""
         s = self.sigma_min
         second = (8 + 20 * (self.sigma_max / s) ** 2) * self.lipschitz * self.residual**2 / s**3
         return min(3 * self.residual / s, second)
@@ -91,7 +92,7 @@ class LazyCertificate:
 def lazy_certificate(
     X: ArrayLike, y: ArrayLike, W0: ArrayLike, scale: float, activation: Any, signs: ArrayLike | None = None
 ) -> LazyCertificate:
-    """The certificate of a network at its start (eqs. 1-4).
+    """Return the certificate of a network at its start (eqs. 1-4).
 
     Parameters
     ----------
@@ -102,16 +103,16 @@ def lazy_certificate(
     scale
         alpha.
     activation
-        s, with a bounded second derivative; derivatives that are not known are taken numerically.
+        The activation s, with a bounded second derivative. Unknown derivatives are computed numerically.
     signs
-        b_j; default: +1 for the first half of the neurons, -1 for the second.
+        The signs b_j, by default +1 for the first half of the neurons and -1 for the second.
 
     Examples
     --------
     >>> X, W = 1.5 * waves(4, 5), waves(4000, 5, 3.0)
     >>> W /= np.linalg.norm(W, axis=1, keepdims=True)
-    >>> found = lazy_certificate(X, np.cos(1.1 * np.arange(4)), W, 20.0, lambda u: np.tanh(u + 0.5))
-    >>> found.holds, round(found.ratio, 4), round(found.distance_bound, 4)
+    >>> certificate = lazy_certificate(X, np.cos(1.1 * np.arange(4)), W, 20.0, lambda u: np.tanh(u + 0.5))
+    >>> certificate.holds, round(certificate.ratio, 4), round(certificate.distance_bound, 4)
     (True, 0.29, 0.3922)
     """
     inputs, labels, weights = (np.asarray(part, dtype=float) for part in (X, y, W0))
@@ -151,7 +152,7 @@ def lazy_certificate(
 
 
 def with_derivatives(activation: Any) -> Activation:
-    """The activation with two derivatives; those that are not given are taken by finite differences of order 8.
+    """Return the activation with two derivatives, where unknown derivatives are finite differences of order 8.
 
     >>> round(float(with_derivatives(lambda u: np.tanh(u + 0.5)).derivative(-0.5)), 10)
     1.0
@@ -167,7 +168,7 @@ def with_derivatives(activation: Any) -> Activation:
 
 
 def _known(slope: Any) -> Any:
-    """A derivative, if the activation has it."""
+    """Return a derivative, or None if the activation does not have it."""
     try:
         slope(0.0)
     except ValueError:
@@ -177,7 +178,7 @@ def _known(slope: Any) -> Any:
 
 @lru_cache(maxsize=256)
 def largest_curvature(activation: Activation) -> float:
-    """sup |s''| over the line: the largest value on a fine grid, refined.
+    """Return sup |s''| over the line, as the largest value on a fine grid with refinement.
 
     >>> round(largest_curvature(Activation("tanh")) / (4 / (3 * 3**0.5)), 12), largest_curvature(Activation("sin"))
     (1.0, 1.0)
@@ -203,7 +204,7 @@ def largest_curvature(activation: Activation) -> float:
 
 
 class LazyTraining(Law):
-    """How fast does a wide two-layer network fit its data, how far do its weights travel, and is it certified to stay lazy?
+    """How fast does a wide two-layer network fit its data, how far do its weights move, and is it certified to stay lazy?
 
     Examples
     --------
@@ -239,7 +240,7 @@ class LazyTraining(Law):
         ),
     }
     simulation = Experiment("width m, an even number", sizes=(40, 80, 160), draws=30)
-    # Both starts, two activations, scales and labels that are not 1
+    # Both starts, two activations, scales and label sizes that are not 1
     points = (
         dict(scale=1.4, label_size=3.0, times=(0.0, 0.6, 2.4), networks=30),
         dict(
@@ -255,11 +256,11 @@ class LazyTraining(Law):
 
     scale: float = parameter(1.0, above=0, scale="log")
     activation: Activation = parameter("softplus")
-    samples: int = parameter(6, note="in fixed places", least=1)
+    samples: int = parameter(6, note="at fixed inputs", least=1)
     dimension: int = parameter(12, note="of the inputs", least=3)
     label_size: float = parameter(1.0, above=0)
     antisymmetric: bool = parameter(
-        False, "whether every neuron has a partner of opposite sign, so that the output starts at 0"
+        False, "whether every neuron has a partner with the opposite sign, so that the output starts at 0"
     )
     times: float | tuple[float, ...] = parameter(
         (0.0, 1.0, 4.0), note="of the gradient flow", kind="coordinate", least=0, scale="log"
@@ -272,12 +273,12 @@ class LazyTraining(Law):
         return self
 
     def draw_cost(self, size: int) -> Cost:
-        """Networks with their flows, which are the faster the more dimensions there are."""
+        """Return the cost of networks with their flows, which need less time per weight in higher dimension."""
         weights = self.networks * size * float(self.dimension)
         return Cost(10.0 * weights + 1e5, 2e3 * weights * max(1.0, self.dimension / 100) + self.samples**3)
 
     def limit_cost(self) -> Cost:
-        """Kernels of all pairs of samples."""
+        """Return the cost of kernels of all pairs of samples."""
         inputs = float(self.samples * self.dimension)
         return Cost(
             1e5 + 60.0 * self.samples**2 + 5.0 * inputs,
@@ -285,11 +286,11 @@ class LazyTraining(Law):
         )
 
     def data(self) -> tuple[Array, Array]:
-        """Inputs with entries of variance 1, and labels: fixed waves."""
+        """Return inputs with entries of variance 1, and labels, both fixed waves."""
         return np.sqrt(2) * waves(self.samples, self.dimension), self.label_size * np.cos(1.1 * np.arange(self.samples))
 
     def limits(self, radial: int = 20) -> tuple[Array, Array]:
-        """Covariance of the outputs at the start and tangent kernel, at infinite width (eqs. 6-7)."""
+        """Return the covariance of the outputs at the start and the tangent kernel, at infinite width (eqs. 6-7)."""
         X, _ = self.data()
         s = with_derivatives(self.activation)
         kernel = self.scale**2 * pair_averages(s.derivative, X, radial) * (X @ X.T)
@@ -299,13 +300,13 @@ class LazyTraining(Law):
         return self.scale**2 * (pair_averages(s, X, radial) - np.outer(mean, mean)), kernel
 
     def predicted(self, times: Array) -> Values:
-        """Kernel gradient flow from a Gaussian start, averaged."""
+        """Return averages of kernel gradient flow over a Gaussian start."""
         y, n = self.data()[1], self.samples
         covariance, kernel = self.limits()
         values, vectors = np.linalg.eigh(kernel)
         energy = (vectors.T @ y) ** 2 + np.einsum(
             "ik,ij,jk->k", vectors, covariance, vectors
-        )  # E of squared residuals at the start
+        )  # mean squared residuals at the start
         left = np.exp(-values * times[:, None] / n)
         return dict(
             smallest_singular_value=np.sqrt(values[0]),
@@ -316,7 +317,7 @@ class LazyTraining(Law):
         )
 
     def measured(self, draw: Draw, times: Array) -> Values:
-        """Networks trained by gradient flow, each with its certificate."""
+        """Train networks by gradient flow, and compute the certificate of each."""
         nets = self.start(draw)
         flow = nets.flow(times)
         values = np.linalg.eigvalsh(nets.kernel())
@@ -327,27 +328,29 @@ class LazyTraining(Law):
             train_error=flow.train_error.mean(axis=0),
             squared_distance=flow.squared_distance.mean(axis=0),
             squared_deviation=flow.squared_deviation.mean(axis=0),
-            certified_ratio=np.mean([one.ratio for one in certificates]),
-            distance_bound=np.mean([one.distance_bound for one in certificates]),
-            deviation_bound=np.mean([one.deviation_bound for one in certificates]),
+            certified_ratio=np.mean([certificate.ratio for certificate in certificates]),
+            distance_bound=np.mean([certificate.distance_bound for certificate in certificates]),
+            deviation_bound=np.mean([certificate.deviation_bound for certificate in certificates]),
         )
 
     def start(self, draw: Draw) -> LazyNetworks:
-        """The networks of a draw, before they are trained."""
+        """Return the networks of a draw, before they are trained."""
         weights = unit_rows(draw.rng, self.networks, draw.size, self.dimension, self.antisymmetric)
         return LazyNetworks(*self.data(), weights, self.scale, with_derivatives(self.activation))
 
     def certificate(self, weights: Array) -> LazyCertificate:
-        """The certificate of one network on the law's data."""
+        """Return the certificate of one network on the law's data."""
         return lazy_certificate(*self.data(), weights, self.scale, self.activation)
 
 
-# -- Averages over a uniform unit vector w of functions of two of its projections <w, x> and <w, y> ------------------
+# -- averages over a uniform unit vector w of functions of two of its projections <w, x> and <w, y> ------------------
 
 
 @lru_cache(maxsize=32)
 def plane_rule(dimension: int, radial: int = 20, angular: int = 64) -> tuple[Array, Array, Array]:
-    """Two orthogonal components of a uniform unit vector in R^d (d >= 3) and weights: averages are sums over the points.
+    """Return points and weights of a rule for two orthogonal components of a uniform unit vector in R^d (d >= 3).
+
+    Averages are sums over the points.
 
     >>> u, v, weights = plane_rule(5)
     >>> float((weights @ u**2).round(12)), float((weights @ (u**2 * v**2)).round(12)) == round(1 / 35, 12)
@@ -363,7 +366,7 @@ def plane_rule(dimension: int, radial: int = 20, angular: int = 64) -> tuple[Arr
 
 
 def pair_averages(f: Callable[[Array], Array], X: Array, radial: int = 20, angular: int = 64) -> Array:
-    """E f(<w, x_i>) f(<w, x_j>) over uniform unit vectors w, for all pairs of rows of X.
+    """Return E f(<w, x_i>) f(<w, x_j>) over uniform unit vectors w, for all pairs of rows of X.
 
     >>> pair_averages(lambda u: u, np.array([[3.0, 0.0, 0.0], [1.0, 1.0, 0.0]])).round(12).tolist()
     [[3.0, 1.0], [1.0, 0.666666666667]]
@@ -381,7 +384,7 @@ def pair_averages(f: Callable[[Array], Array], X: Array, radial: int = 20, angul
 
 
 def single_averages(f: Callable[[Array], Array], X: Array, radial: int = 20, angular: int = 64) -> Array:
-    """E f(<w, x_i>) over uniform unit vectors w, for all rows of X.
+    """Return E f(<w, x_i>) over uniform unit vectors w, for all rows of X.
 
     >>> single_averages(np.square, np.array([[3.0, 0.0, 0.0]])).round(12).tolist()
     [3.0]

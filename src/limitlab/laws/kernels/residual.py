@@ -8,7 +8,7 @@ Result.   docs/theory/residual_networks.md, equations (1)-(2): with T and T' the
               K <- K + b^2 T(K),   Theta <- Theta (1 + b^2 T'(K)) + b^2 T(K),   start K = Theta = <x, x'>/d,
               NNGP = K_L,  tangent kernel = Theta_L + K_L.
 
-Status.   Theorem: a special case of the composition of layers (`limitlab.laws.Network`), which computes it.
+Status.   Theorem, as a special case of the composition of layers (`limitlab.laws.Network`), which computes it.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from limitlab.laws.kernels.layers.network import KernelPair, Network
 __all__ = ["residual_network", "resnet_ntk"]
 
 LARGE = 1e6
-"""A growth of the signal's variance from first to last block that deserves a warning."""
+"""Growth of the signal's variance from first to last block above which a warning is issued."""
 
 
 def residual_network(blocks: int = 3, branch: float = 1.0, activation: Any = "relu") -> Network:
-    """The network as layers: infinitely wide (`kernels`) and of finite width (`start`, `apply`).
+    """Return the network as layers, infinitely wide (`kernels`) and of finite width (`start`, `apply`).
 
     >>> net = residual_network(2, 0.5)
     >>> net.apply(net.start(np.random.default_rng(0), (3,), 50), np.eye(3)).shape
@@ -45,7 +45,7 @@ def residual_network(blocks: int = 3, branch: float = 1.0, activation: Any = "re
 def resnet_ntk(
     X: ArrayLike, Y: ArrayLike | None = None, blocks: int = 3, branch: float = 1.0, activation: Any = "relu"
 ) -> KernelPair:
-    """NNGP and tangent kernel of an infinitely wide residual network, between the rows of X and those of Y (or of X).
+    """Return NNGP and tangent kernel of an infinitely wide residual network, between the rows of X and those of Y (or of X).
 
     Parameters
     ----------
@@ -54,8 +54,8 @@ def resnet_ntk(
     blocks
         Residual blocks L.
     branch
-        b, the scale of every branch. With relu the variance of the signal grows by 1 + b^2/2 per block: b of order 1/sqrt(L) keeps it
-        bounded, b = 1 does not (a warning says so where it has grown by more than a million).
+        The scale b of every branch. With relu the variance of the signal grows by 1 + b^2/2 per block. It stays bounded for b of order
+        1/sqrt(L), but not for b = 1 (there is a warning if it has grown by more than a million).
     activation
         A name, a function of arrays or an `Activation`.
 
@@ -73,16 +73,16 @@ def resnet_ntk(
     first = np.asarray(X, dtype=float)
     second = None if Y is None else np.asarray(Y, dtype=float)
     single = first.ndim == 1
-    found = residual_network(blocks, branch, activation).kernels(
+    pair = residual_network(blocks, branch, activation).kernels(
         np.atleast_2d(first), None if second is None else np.atleast_2d(second)
     )
     start = float(np.max(np.mean(np.atleast_2d(first) ** 2, axis=1)))
-    if start > 0 and np.max(np.abs(found.nngp)) > LARGE * start:
+    if start > 0 and np.max(np.abs(pair.nngp)) > LARGE * start:
         warnings.warn(
             f"the variance of the signal has grown by more than {LARGE:g} over {blocks} blocks: "
             f"branch = {branch:g} is large, use about 1/sqrt(blocks) = {blocks**-0.5:.3g}",
             stacklevel=2,
         )
     if single and (second is None or second.ndim == 1):
-        return KernelPair(found.nngp[0, 0], found.ntk[0, 0])
-    return found
+        return KernelPair(pair.nngp[0, 0], pair.ntk[0, 0])
+    return pair

@@ -1,10 +1,10 @@
-"""A wide network at its start: a Gaussian process, with a tangent kernel that no longer depends on the draw.
+"""A wide network at its start, which is a Gaussian process with a tangent kernel that does not depend on the draw.
 
-Setting.  The network of `limitlab.laws.kernels.deep` at two inputs x, x' with |x|, |x'| (over sqrt(d)) and the cosine between them given.
+Setting.  The network of `limitlab.laws.kernels.deep` at two inputs x, x' with fixed |x|, |x'| (over sqrt(d)) and fixed cosine between them.
 Limit.    Width m -> infinity (the size) at a fixed number of layers.
 Result.   f(x), f(x') are Gaussian with covariance Sigma^L and their derivatives have products Theta^L (docs/theory/tangent_kernels.md,
           eqs. 1-2), so that E cos((f(x) + f(x'))/2) -> exp(-(Sigma(x,x) + 2 Sigma(x,x') + Sigma(x',x'))/8), eq. (10).
-Status.   Theorem (Neal 1996; Jacot, Gabriel and Hongler 2018). Means are off by order 1/m, single networks by order 1/sqrt(m).
+Status.   Theorem (Neal 1996; Jacot, Gabriel and Hongler 2018). Means differ by order 1/m, single networks by order 1/sqrt(m).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["WideNetwork"]
 
 Array = NDArray[Any]
 
-OUTPUTS = 64  # of every network: draws of the last layer over one set of hidden layers
+OUTPUTS = 64  # of every network, which are draws of the last layer over one set of hidden layers
 
 
 class WideNetwork(Law):
@@ -34,8 +34,8 @@ class WideNetwork(Law):
     Examples
     --------
     >>> law = WideNetwork(layers=3, activation="relu", bias_std=0.3)
-    >>> found = law.theory()
-    >>> round(float(found.output_covariance), 6), round(float(found.tangent_pair), 6)
+    >>> theory = law.theory()
+    >>> round(float(theory.output_covariance), 6), round(float(theory.tangent_pair), 6)
     (0.378132, 0.604055)
     """
 
@@ -67,23 +67,23 @@ class WideNetwork(Law):
     bias_std: float = parameter(0.0, least=0)
     norms: tuple[float, float] = parameter((1.0, 1.5), "norms of two inputs", note="over sqrt(d)", symbol="|x|", above=0)
     cosine: float = parameter(0.3, "cosine of the angle between two inputs", symbol=r"\cos\angle(x,x')", least=-1, most=1)
-    networks: int = parameter(20, note="here drawn, not trained", kind="experiment", least=1)
+    networks: int = parameter(20, note="drawn without training", kind="experiment", least=1)
 
     def draw_cost(self, size: int) -> Cost:
-        """Networks of `layers` weight matrices."""
+        """Return the cost of networks of `layers` weight matrices."""
         return Cost(
             self.networks * size * (100.0 + 1.1 * (self.layers - 2) * size),
             30.0 * self.networks * size * (1e3 + (self.layers - 2) * size),
         )
 
     def inputs(self) -> Array:
-        """Two inputs in the plane with these norms (over sqrt(2)) and this angle."""
+        """Return two inputs in the plane with these norms (over sqrt(2)) and this angle."""
         first, second = self.norms
         turned = (self.cosine, math.sqrt((1 - self.cosine) * (1 + self.cosine)))
         return math.sqrt(2) * np.array([[first, 0.0], [second * turned[0], second * turned[1]]])
 
     def predicted(self) -> Values:
-        """The recursions."""
+        """Return the recursions (1) and (2)."""
         options = (None, self.layers, self.activation, self.weight_std, self.bias_std)
         sigma, theta = nngp(self.inputs(), *options), ntk(self.inputs(), *options)
         return dict(
@@ -96,7 +96,7 @@ class WideNetwork(Law):
         )
 
     def measured(self, draw: Draw) -> Values:
-        """Means over `networks` networks of one width: covariances given the hidden layers, outputs, derivatives by backpropagation."""
+        """Return means over networks of one width of covariances given the hidden layers, outputs, and tangent kernels."""
         X = self.inputs()
         widths = (2, *(draw.size,) * (self.layers - 1), OUTPUTS)
         nets = DeepNetworks.start(draw.rng, self.networks, widths, self.activation, self.weight_std, self.bias_std)

@@ -35,7 +35,7 @@ _AREA = "Uniform convergence and real networks"
 def peak(check: Check) -> None:
     """On images, the test error of a two-layer network peaks where it starts to interpolate and falls again with width.
 
-    A sweep of widths on the digits with 10 % wrong labels, trained to interpolation; where the second descent ends.
+    Measured: a sweep of widths on the digits with 10 % wrong labels, trained to interpolation, and the limit of the second descent.
     """
     samples, seeds, widths = (
         (120, 8, (2, 5, 8, 9, 10, 12, 16, 40, 80))
@@ -44,7 +44,7 @@ def peak(check: Check) -> None:
     )
     runs = width_double_descent(widths, samples, 0.1, seeds=seeds)
     ratio, test = runs.parameters_over_samples.values, runs.test_loss
-    # medians over seeds: now and then a narrow network has an output with a very large slope, and a mean that it decides alone
+    # medians over seeds, because a narrow network may have an output with a very large slope, which would dominate a mean
     mean, error = test.median("seed").values, 1.25 * robust_spread(test.values) / np.sqrt(seeds)
     top = int(mean.argmax())
     check.between("p/n at the peak of the test error (median over seeds)", float(ratio[top]), 0.8, 1.2)
@@ -55,7 +55,7 @@ def peak(check: Check) -> None:
         float((mean[top] - mean[-1]) / np.hypot(error[top], error[-1])),
         3.0,
     )
-    # close to the threshold a few starts of small networks get stuck
+    # close to the threshold some starts of small networks do not reach interpolation
     beyond = runs.train_loss.values[ratio > (1.25 if check.quick else 1.03)]
     check.below("largest train error past the threshold", largest(beyond.ravel()), 1e-10)
     check.above("train error at half the threshold", float(runs.train_loss.values[ratio < 0.6].min(axis=1).max()), 1e-3)
@@ -68,7 +68,7 @@ def peak(check: Check) -> None:
 
 
 def robust_spread(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Standard deviation along the last axis from the quartiles, as for a Gaussian.
+    """Return the standard deviation along the last axis from the quartiles, as for a Gaussian.
 
     >>> bool(abs(robust_spread(np.random.default_rng(0).standard_normal(10_000)) - 1) < 0.05)
     True
@@ -79,9 +79,9 @@ def robust_spread(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 @claim("L4", _AREA, RandomLabels, WidthDoubleDescent, figure="random-labels")
 def fits_noise(check: Check) -> None:
-    """A network fits random labels; with some labels corrupted it interpolates and still does well on clean data.
+    """A network fits random labels. With some labels corrupted it interpolates and still has a small error on clean data.
 
-    A sweep over the share of wrong labels at a width of several times the threshold.
+    Measured: a sweep over the share of wrong labels at a width of several times the threshold.
     """
     samples, seeds = (200, 4) if check.quick else (400, 10)
     width = 8 * samples // 12
@@ -109,7 +109,7 @@ def hessian_signs(check: Check) -> None:
     """An overparametrised network has a number of negative Hessian eigenvalues of the order of the input dimension at a
     random start (half of all, at fixed width), and p - n flat directions at interpolation.
 
-    Counts at random starts, at interpolation and close to it; near it, against the curvature on the kernel of the Jacobian.
+    Checked: counts at random starts, at interpolation and close to it, and the curvature on the kernel of the Jacobian.
     """
     cases = ((10, 10, 40), (10, 20, 40), (10, 20, 80))
     exact = [hessian_inertia(d, width, n) for d, width, n in cases]
@@ -146,7 +146,7 @@ def hessian_signs(check: Check) -> None:
         10,
     )
     check.show("negative eigenvalues at residual 1", far)
-    check.note("The source's 'order of the input dimension' is (N/2) d at width N: half of all parameters.")
+    check.note("The source's 'order of the input dimension' is (N/2) d at width N, which is half of all parameters.")
 
 
 # -- mean field ends ----------------------------------------------------------------------------------------------
@@ -158,10 +158,10 @@ SPECTRUM = (3.0, 2.0, 1.0, 0.5)
 
 @claim("M9", AREA, LinearNetwork, figure="linear-network")
 def no_spurious_minima(check: Check) -> None:
-    """Linear and quadratic two-layer networks have no spurious local minima: every critical point but the best is a strict
-    saddle of known index; a linear network learns its modes one after the other, in closed form.
+    """Linear and quadratic two-layer networks have no spurious local minima, and every critical point but the best is a strict
+    saddle of known index. A linear network learns its modes one after another, in closed form.
 
-    Indices against numerical Hessians; risks of descents from random starts; modes against the flow; half times of random starts.
+    Compared: indices with numerical Hessians, risks of descents from random starts, modes with the flow, half times of random starts.
     """
     hidden = (2,) if check.quick else (1, 2, 3)
     wrong, curvature, points = 0, [], 0
@@ -192,12 +192,14 @@ def no_spurious_minima(check: Check) -> None:
     check.show("half time of mode 4 per factor 10 (modes interact: not asserted)", growth[3])
     check.show("its law", laws[3])
     check.show("descents", sum(map(len, ends)))
-    check.note("The statement about landscapes is quoted by the source; the exact dynamics goes beyond it.")
+    check.note("The source quotes the statement about landscapes. The exact dynamics is an addition.")
 
 
-def numerical_index(spectrum: tuple[float, ...], hidden: int, chosen: tuple[int, ...], quadratic: bool) -> tuple[int, float]:
-    """Number of negative eigenvalues of the Hessian, and the lowest one (0 if none is), by automatic derivatives."""
-    hessian = _hessian(spectrum, hidden, quadratic)(critical_point(spectrum, hidden, chosen, quadratic))
+def numerical_index(
+    spectrum: tuple[float, ...], hidden: int, learned: tuple[int, ...], quadratic: bool
+) -> tuple[int, float]:
+    """Return the number of negative eigenvalues of the Hessian, and the lowest one (0 if none is), by automatic derivatives."""
+    hessian = _hessian(spectrum, hidden, quadratic)(critical_point(spectrum, hidden, learned, quadratic))
     values = np.linalg.eigvalsh(np.asarray(hessian))
     return int(np.sum(values < -1e-9)), min(float(values[0]), 0.0) if values[0] < -1e-9 else 0.0
 
@@ -210,17 +212,17 @@ def _hessian(spectrum: tuple[float, ...], hidden: int, quadratic: bool) -> Any:
 
 
 def mode_gap() -> float:
-    """Closed form against the integrated flow of one network with an aligned start."""
+    """Return the largest gap between closed form and integrated flow for one network with an aligned start."""
     law = LinearNetwork(singular_values=SPECTRUM, start=0.001, times=(0.5, 1.0, 2.0, 4.0))
     root = np.sqrt(law.start) * np.eye(len(SPECTRUM))
-    grid = np.linspace(0, 4, 1601)  # spacing, and so the step, 0.0025
+    grid = np.linspace(0, 4, 1601)  # the spacing 0.0025 is also the step
     path = linear_flow((root, root), np.diag(SPECTRUM), np.eye(len(SPECTRUM)), grid)
-    found = np.einsum("tkk->tk", path)[np.searchsorted(grid, np.array(law.times) - 1e-9)]
-    return float(np.abs(found - law.theory().modes.values).max())
+    strengths = np.einsum("tkk->tk", path)[np.searchsorted(grid, np.array(law.times) - 1e-9)]
+    return float(np.abs(strengths - law.theory().modes.values).max())
 
 
 def half_time_growth(spectrum: tuple[float, ...], draws: int) -> list[float]:
-    """Mean growth of the half times when a random start is made ten times smaller."""
+    """Return the mean growth of the half times when a random start is made ten times smaller."""
     size, growth = len(spectrum), []
     grid = np.linspace(0, 12, 1200)
     for seed in range(draws):
@@ -239,10 +241,10 @@ def half_time_growth(spectrum: tuple[float, ...], draws: int) -> list[float]:
 
 @claim("L11", _AREA, WidthDoubleDescent, figure="five-layers")
 def five_layers(check: Check) -> None:
-    """Five layers with quadratic hinge loss interpolate below p = n; the test loss peaks there and falls again (qualitative:
-    the place of the threshold depends on the optimiser).
+    """Five layers with quadratic hinge loss interpolate below p = n, where the test loss peaks before it falls again (qualitative,
+    because the threshold depends on the optimiser).
 
-    A sweep of widths on the digits with wrong labels, Levenberg-Marquardt on the unsatisfied margins.
+    Measured: a sweep of widths on the digits with wrong labels, by Levenberg-Marquardt on the unsatisfied margins.
     """
     widths: tuple[int, ...] = (2, 3, 4, 5, 6, 8, 16)
     samples, flips, seeds, iterations = 200, 0.2, 6, 200

@@ -49,7 +49,7 @@ def double_descent(quick: bool = True) -> Figure:
 
 
 def ten_classes(quick: bool = True) -> Figure:
-    """Ten classes of MNIST: trained to interpolation and by Adam on the same few images, and by Adam on thousands."""
+    """Networks on ten classes of MNIST, trained to interpolation and by Adam on the same few images, and by Adam on thousands."""
     figure, (left, right) = new_figure(columns=2)
     few, many, steps = (40, 600, 400) if quick else (100, 4000, 2000)
     ratios = np.array([0.2, 0.5, 0.8, 0.95, 1.1, 1.5, 3.0, 8.0])
@@ -75,7 +75,7 @@ def ten_classes(quick: bool = True) -> Figure:
 
 
 def random_labels(quick: bool = True) -> Figure:
-    """Networks interpolate any share of wrong labels; what it costs on clean images."""
+    """Train error and errors on clean images of networks that interpolate a share of wrong labels, against this share."""
     figure, (left, right) = new_figure(columns=2)
     samples, seeds = (150, 4) if quick else (300, 10)
     shares = np.array([0.0, 0.1, 0.2, 0.3, 0.4, 0.5])
@@ -97,7 +97,7 @@ def random_labels(quick: bool = True) -> Figure:
 
 
 def linear_network(quick: bool = True) -> Figure:
-    """A linear network learns its modes one after the other; half times of random starts against their scale."""
+    """Modes of a linear network, which it learns one after another, and half times of random starts against their scale."""
     figure, (left, right) = new_figure(columns=2)
     law = LinearNetwork(singular_values=(3.0, 2.0, 1.0, 0.5), start=0.001)
     times, few = np.linspace(0, 5, 120), (0.4, 0.8, 1.2, 1.6, 2.4, 3.2, 4.0)
@@ -123,7 +123,7 @@ def linear_network(quick: bool = True) -> Figure:
 
 
 def hessian_signs(quick: bool = True) -> Figure:
-    """Eigenvalues of a network's Hessian at a random start and at interpolation, and how many are negative near it."""
+    """Eigenvalues of a network's Hessian at a random start and at interpolation, and the number of negative ones near it."""
     figure, (left, right) = new_figure(columns=2)
     d, width, n = 10, 20, 80
     for index, (words, interpolate) in enumerate((("random start", False), ("interpolation", True))):
@@ -174,7 +174,7 @@ def five_layers(quick: bool = True) -> Figure:
 def _quartiles(
     axes: Axes, ratio: Array, losses: xr.DataArray, index: int, label: str, bars: bool = True, least: float = 1e-16
 ) -> None:
-    """The median over runs, joined by a thin line, with the quartiles as bars. Losses below `least` are drawn there."""
+    """Plot the median over runs with the quartiles as bars; losses below `least` are drawn at `least`."""
     low, middle, high = np.quantile(np.maximum(losses.values, least), [0.25, 0.5, 0.75], axis=1)
     simulation_points(axes, ratio, middle, np.stack([middle - low, high - middle]) if bars else None, index, label)
     axes.plot(ratio, middle, color=COLOURS[index], linewidth=0.8, alpha=0.6)

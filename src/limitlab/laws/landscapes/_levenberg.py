@@ -1,7 +1,8 @@
-"""Networks trained to interpolation by the Levenberg-Marquardt method: full batch, double precision, few parameters.
+"""Training of networks to interpolation by the Levenberg-Marquardt method, in double precision, for few parameters and full batches.
 
 First-order methods do not reach interpolation near its threshold. With J the Jacobian and r the residuals a step is
-(J'J + mu)^-1 J'r = J'(JJ' + mu)^-1 r, whichever system is smaller; mu is divided by 3 after a success and multiplied by 4 after a failure.
+(J'J + mu)^-1 J'r = J'(JJ' + mu)^-1 r, computed from the smaller system. mu is divided by 3 after a success and
+multiplied by 4 after a failure.
 """
 
 from __future__ import annotations
@@ -49,46 +50,46 @@ class TanhNetwork:
 
     @cached_property
     def shapes(self) -> list[tuple[int, int]]:
-        """Inputs and outputs of every layer."""
+        """The numbers of inputs and outputs of every layer."""
         return list(pairwise(self.widths))
 
     @cached_property
     def parameters(self) -> int:
-        """Number of weights and biases."""
+        """The number of weights and biases."""
         return sum((inputs + 1) * outputs for inputs, outputs in self.shapes)
 
     def start(self, rng: np.random.Generator) -> Array:
-        """Standard Gaussian parameters; the last bias starts at 0."""
+        """Return standard Gaussian parameters, except the last bias, which starts at 0."""
         theta = rng.standard_normal(self.parameters)
         theta[-self.widths[-1] :] = 0.0
         return theta
 
     def layers(self, theta: Array) -> list[tuple[Array, Array]]:
-        """Weights (inputs, outputs) and biases of every layer."""
-        found, place = [], 0
+        """Return the weights (inputs, outputs) and biases of every layer."""
+        layers, place = [], 0
         for inputs, outputs in self.shapes:
             weights = theta[place : place + inputs * outputs].reshape(inputs, outputs)
             place += inputs * outputs
-            found.append((weights, theta[place : place + outputs]))
+            layers.append((weights, theta[place : place + outputs]))
             place += outputs
-        return found
+        return layers
 
     def signals(self, theta: Array, X: Array) -> tuple[list[Array], Array]:
-        """What goes into every layer, and f."""
-        found, signal = list[Array](), X
+        """Return the inputs of every layer, and f."""
+        signals, signal = list[Array](), X
         for weights, biases in self.layers(theta):
-            found.append(np.tanh(signal) if found else signal)
-            signal = found[-1] @ weights
+            signals.append(np.tanh(signal) if signals else signal)
+            signal = signals[-1] @ weights
             signal /= math.sqrt(len(weights))
             signal += biases
-        return found, signal
+        return signals, signal
 
     def outputs(self, theta: Array, X: Array) -> Array:
-        """f at the rows of X, shape (rows, outputs)."""
+        """Return f at the rows of X, shape (rows, outputs)."""
         return self.signals(theta, X)[1]
 
     def backward(self, theta: Array, X: Array) -> tuple[Array, list[tuple[Array, Array]]]:
-        """f, and for every layer what goes in, (rows, inputs), and the derivatives of f by what comes out, (rows, f, outputs)."""
+        """Return f, and for every layer its inputs (rows, inputs) and the derivatives of f by its outputs (rows, f, outputs)."""
         signals, f = self.signals(theta, X)
         back = np.tile(np.eye(f.shape[1]), (len(X), 1))
         parts = []
@@ -103,34 +104,34 @@ class TanhNetwork:
         return f, parts[::-1]
 
     def gradient(self, theta: Array, X: Array, v: Callable[[Array], Array]) -> Array:
-        """J' v(f) by backpropagation, without the derivatives of single outputs."""
+        """Return J' v(f) by backpropagation, without the derivatives of single outputs."""
         signals, f = self.signals(theta, X)
-        back, found = v(f), list[Array]()
+        back, parts = v(f), list[Array]()
         for number, (weights, _) in reversed(list(enumerate(self.layers(theta)))):
             root, inside = math.sqrt(len(weights)), signals[number]
-            found = [(inside.T @ back).ravel() / root, back.sum(axis=0), *found]
+            parts = [(inside.T @ back).ravel() / root, back.sum(axis=0), *parts]
             back = (back @ weights.T) / root * ((1 - inside) * (1 + inside)) if number else back
-        return np.concatenate(found)
+        return np.concatenate(parts)
 
     def jacobian(self, theta: Array, X: Array) -> Array:
-        """Derivatives of f with respect to all parameters, shape (rows x outputs, parameters)."""
+        """Return the derivatives of f with respect to all parameters, shape (rows x outputs, parameters)."""
         return self.derivatives(self.backward(theta, X)[1])
 
     def derivatives(self, parts: list[tuple[Array, Array]]) -> Array:
-        """J from the parts of `backward`."""
+        """Return J from the parts of `backward`."""
         rows, outputs = parts[0][1].shape[:2]
-        found, place = np.empty((rows, outputs, self.parameters)), 0
+        jacobian, place = np.empty((rows, outputs, self.parameters)), 0
         for inside, back in parts:
             inputs, width = inside.shape[1], back.shape[2]
-            block = found[:, :, place : place + inputs * width].reshape(rows, outputs, inputs, width)  # a view
+            block = jacobian[:, :, place : place + inputs * width].reshape(rows, outputs, inputs, width)  # a view
             np.multiply(inside[:, None, :, None], back[:, :, None, :], out=block)
             place += inputs * width
-            found[:, :, place : place + width] = back
+            jacobian[:, :, place : place + width] = back
             place += width
-        return found.reshape(rows * outputs, -1)
+        return jacobian.reshape(rows * outputs, -1)
 
     def gram(self, parts: list[tuple[Array, Array]]) -> Array:
-        """J J' from the parts of `backward`, layer by layer, without J."""
+        """Return J J' from the parts of `backward`, layer by layer, without J."""
         rows, outputs = parts[0][1].shape[:2]
         total = np.zeros((rows, outputs, rows, outputs))
         for inside, back in parts:
@@ -141,17 +142,17 @@ class TanhNetwork:
         return total.reshape(rows * outputs, -1)
 
     def pull_back(self, parts: list[tuple[Array, Array]], v: Array) -> Array:
-        """J' v, as a vector of parameters."""
-        found = []
+        """Return J' v, as a vector of parameters."""
+        blocks = []
         for inside, back in parts:
             weighted = np.einsum("ro,rok->rk", v.reshape(back.shape[:2]), back)
-            found += [(inside.T @ weighted).ravel(), weighted.sum(axis=0)]
-        return np.concatenate(found)
+            blocks += [(inside.T @ weighted).ravel(), weighted.sum(axis=0)]
+        return np.concatenate(blocks)
 
 
 @dataclass(frozen=True)
 class Fit:
-    """A trained network: parameters, mean loss, iterations, and how many residuals are not 0 (margins below 1, for the hinge)."""
+    """Parameters, mean loss and iterations of a trained network, and the number of residuals that are not 0 (hinge margins below 1)."""
 
     theta: Array
     loss: float
@@ -169,7 +170,7 @@ def levenberg_marquardt(
     iterations: int = ITERATIONS,
     damping: float = DAMPING,
 ) -> Fit:
-    """Train from a start until the mean loss is below a goal, or for so many iterations.
+    """Train from a start until the mean loss is below `goal`, for at most `iterations` iterations.
 
     Parameters
     ----------
@@ -178,11 +179,11 @@ def levenberg_marquardt(
     X, y
         Inputs and labels, shape (rows, outputs) or (rows,).
     loss
-        "square": mean (y - f)^2; "squared_hinge": mean max(0, 1 - y f)^2 of labels +-1, in which satisfied margins play no part.
+        "square": mean (y - f)^2; "squared_hinge": mean max(0, 1 - y f)^2 of labels +-1, to which satisfied margins do not contribute.
     goal, iterations
-        When to stop.
+        Mean loss, and number of iterations, at which training stops.
     damping
-        mu at the start. Where many parameters interpolate it has a say in which of them are found: more damping stays closer to the start.
+        mu at the start. If many parameters interpolate, it influences the result: with more damping the fit stays closer to the start.
 
     Examples
     --------
@@ -203,21 +204,21 @@ def levenberg_marquardt(
     value = float(current @ current) / current.size
     while done < iterations and value >= goal and damping < LARGEST:
         done += 1
-        wanted, active = current, np.ones(current.size, dtype=bool)
+        target, active = current, np.ones(current.size, dtype=bool)
         inputs = X
-        if loss == "squared_hinge":  # satisfied margins play no part; the derivatives by f have the labels' signs
+        if loss == "squared_hinge":  # satisfied margins do not contribute; the derivatives by f have the labels' signs
             unsatisfied = (current > 0).reshape(labels.shape)
             rows = unsatisfied.any(axis=1)
-            inputs, active, wanted = X[rows], unsatisfied[rows].ravel(), (labels.ravel() * current)[unsatisfied.ravel()]
+            inputs, active, target = X[rows], unsatisfied[rows].ravel(), (labels.ravel() * current)[unsatisfied.ravel()]
         _, parts = network.backward(theta, inputs)
-        many = network.parameters > wanted.size
+        many = network.parameters > target.size
         if many:
-            gram, right = network.gram(parts), wanted
+            gram, right = network.gram(parts), target
             gram = gram if active.all() else gram[np.ix_(active, active)]
         else:
             jacobian = network.derivatives(parts)
             jacobian = jacobian if active.all() else jacobian[active]
-            gram, right = jacobian.T @ jacobian, jacobian.T @ wanted
+            gram, right = jacobian.T @ jacobian, jacobian.T @ target
         while damping < LARGEST:
             step = _solved(gram, damping, right)
             if step is not None:
@@ -246,15 +247,15 @@ def first_order(
     batch: int = 256,
     step: float = 0.02,
 ) -> Fit:
-    """The same training by Adam on random batches, as it is usually done: thousands of cheap steps, which stop short of interpolation.
+    """Train by Adam on random batches, with thousands of cheap steps that stop short of interpolation.
 
     Parameters
     ----------
     network, theta, X, y, loss
         As in `levenberg_marquardt`.
-    rng
+        Random number generator of the batches.
         Draws the batches.
-    iterations, batch, step
+        Number of steps, samples in each (at most all), and Adam's step at the start.
         Steps, samples in each (all, if there are no more), and Adam's step at the start.
 
     Examples
@@ -281,8 +282,8 @@ def first_order(
 
 
 def _solved(gram: Array, shift: float, right: Array) -> Array | None:
-    """(gram + shift)^-1 right, or nothing where rounding has left the matrix without a root."""
+    """Return (gram + shift)^-1 right, or None if rounding makes the matrix indefinite."""
     matrix = gram.copy()
     matrix.flat[:: len(matrix) + 1] += shift
-    _, step, failed = dposv(matrix.T, right, lower=1, overwrite_a=1)  # symmetric: the transpose is what LAPACK need not copy
+    _, step, failed = dposv(matrix.T, right, lower=1, overwrite_a=1)  # symmetric; LAPACK need not copy the transpose
     return None if failed else np.asarray(step)

@@ -1,4 +1,4 @@
-"""Linear and quadratic two-layer networks as they are trained: gradient flow and descent on both factors, risks to differentiate."""
+"""Training of linear and quadratic two-layer networks by gradient flow and descent on both factors, and risks to differentiate."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from limitlab.numerics.ode import follow, runge_kutta
 Array = NDArray[np.float64]
 
 STEP = 0.5
-"""Step of a descent over the squared size of the weights: below the edge of stability."""
+"""Step of a descent times the squared size of the weights, below the edge of stability."""
 
 
 def aligned_start(rng: np.random.Generator, left: Array, right: Array, strength: float) -> tuple[Array, Array]:
-    """(W2, W1) with W2 W1 = strength * left right', balanced (W1 W1' = W2' W2), with a random basis of hidden neurons.
+    """Return (W2, W1) with W2 W1 = strength * left right', balanced (W1 W1' = W2' W2), with a random basis of hidden neurons.
 
     >>> w2, w1 = aligned_start(np.random.default_rng(0), np.eye(2), np.eye(2), 0.5)
     >>> bool(np.allclose(w2 @ w1, np.eye(2) / 2)), bool(np.allclose(w1 @ w1.T, w2.T @ w2))
@@ -27,7 +27,7 @@ def aligned_start(rng: np.random.Generator, left: Array, right: Array, strength:
 
 
 def linear_flow(weights: tuple[Array, Array], target: Array, covariance: Array, times: Sequence[float] | Array) -> Array:
-    """W2 W1 at the times under dW = -grad E |(S - W2 W1) x|^2, x of the given covariance.
+    """Return W2 W1 at the times under dW = -grad E |(S - W2 W1) x|^2 for x with covariance `covariance`.
 
     >>> path = linear_flow((np.array([[0.1]]), np.array([[0.1]])), np.array([[2.0]]), np.eye(1), [0.0, 3.0])
     >>> path[:, 0, 0].round(6).tolist()
@@ -44,7 +44,9 @@ def linear_flow(weights: tuple[Array, Array], target: Array, covariance: Array, 
 
 
 def linear_descent(rng: np.random.Generator, target: Array, hidden: int, runs: int, steps: int = 4000) -> Array:
-    """Risks |S - W2 W1|^2 after gradient descent from standard Gaussian weights, one per run; steps are shorter while weights are large.
+    """Return the risks |S - W2 W1|^2 after gradient descent from standard Gaussian weights, one per run.
+
+    Steps are shorter while weights are large.
 
     >>> linear_descent(np.random.default_rng(0), np.diag([2.0, 1.0]), 1, 3).round(9).tolist()
     [1.0, 1.0, 1.0]
@@ -59,7 +61,7 @@ def linear_descent(rng: np.random.Generator, target: Array, hidden: int, runs: i
 
 
 def quadratic_descent(rng: np.random.Generator, target: Array, hidden: int, runs: int, steps: int = 4000) -> Array:
-    """The same for the quadratic network: risks 2 |B - W W'|^2.
+    """Return the risks 2 |B - W W'|^2 of the quadratic network after gradient descent, one per run.
 
     >>> quadratic_descent(np.random.default_rng(0), np.diag([2.0, 1.0]), 1, 3).round(9).tolist()
     [2.0, 2.0, 2.0]
@@ -71,20 +73,23 @@ def quadratic_descent(rng: np.random.Generator, target: Array, hidden: int, runs
 
 
 def linear_risk(weights: Array, target: Array, hidden: int) -> Array:
-    """|S - W2 W1|^2 as a function of one flat vector, written for numpy and JAX alike."""
+    """Return |S - W2 W1|^2 as a function of one flat vector, for NumPy and JAX arrays."""
     rows, columns = target.shape
     w2, w1 = weights[: rows * hidden].reshape(rows, hidden), weights[rows * hidden :].reshape(hidden, columns)
     return ((target - w2 @ w1) ** 2).sum()
 
 
 def quadratic_risk(weights: Array, target: Array, hidden: int) -> Array:
-    """Risk of sum_i <w_i, x>^2 + c for labels x' B x and Gaussian x at the best c: 2 |B - W W'|^2, of one flat vector W (d x hidden)."""
+    """Return the risk 2 |B - W W'|^2 of one flat vector W (d x hidden).
+
+    It is the risk of sum_i <w_i, x>^2 + c for labels x' B x and Gaussian x at the best c.
+    """
     w = weights.reshape(len(target), hidden)
     return 2 * ((target - w @ w.T) ** 2).sum()
 
 
 def critical_point(spectrum: ArrayLike, hidden: int, selected: Sequence[int], quadratic: bool = False) -> Array:
-    """The flat weights that have learned the selected modes of a diagonal target, all other neurons 0.
+    """Return the flat weights that have learned the selected modes of a diagonal target, with all other neurons 0.
 
     >>> critical_point([4.0, 1.0], 1, [0]).tolist()
     [2.0, 0.0, 2.0, 0.0]

@@ -12,7 +12,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class PlainTanh:
-    """The network as `levenberg_marquardt` asks for it; parameters are one flat vector, a row (a_j, W_j) per neuron.
+    """The network with the methods that `levenberg_marquardt` uses; parameters are one flat vector, a row (a_j, W_j) per neuron.
 
     >>> PlainTanh(10, 20).parameters
     220
@@ -23,11 +23,11 @@ class PlainTanh:
 
     @property
     def parameters(self) -> int:
-        """N (d + 1)."""
+        """The number of parameters, N (d + 1)."""
         return self.width * (self.dimension + 1)
 
     def start(self, rng: np.random.Generator) -> Array:
-        """a standard Gaussian, W Gaussian of variance 1/d."""
+        """Return a random start with a standard Gaussian and W Gaussian of variance 1/d."""
         rows = rng.standard_normal((self.width, self.dimension + 1))
         rows[:, 1:] /= np.sqrt(self.dimension)
         return rows.ravel()
@@ -38,12 +38,12 @@ class PlainTanh:
         return rows[:, 0] / np.sqrt(self.width), active, 1 - active**2
 
     def outputs(self, theta: Array, X: Array) -> Array:
-        """f at the rows of X, one column."""
+        """Return f at the rows of X, one column."""
         a, active, _ = self._parts(theta, X)
         return np.asarray((active @ a)[:, None])
 
     def jacobian(self, theta: Array, X: Array) -> Array:
-        """Derivatives of f, one row per sample.
+        """Return the derivatives of f, one row per sample.
 
         >>> net, rng = PlainTanh(2, 3), np.random.default_rng(0)
         >>> theta, X, h = net.start(rng), rng.standard_normal((1, 2)), 1e-6
@@ -56,7 +56,7 @@ class PlainTanh:
         return np.concatenate([active[:, :, None] / np.sqrt(self.width), across], axis=2).reshape(len(X), -1)
 
     def curvature(self, theta: Array, X: Array, residuals: Array) -> Array:
-        """(1/n) sum_i r_i Hess f_i: one block per neuron."""
+        """Return (1/n) sum_i r_i Hess f_i, which has one block per neuron."""
         a, active, slope = self._parts(theta, X)
         size, n = self.dimension + 1, len(X)
         matrix = np.zeros((self.parameters, self.parameters))
@@ -68,20 +68,20 @@ class PlainTanh:
             matrix[j * size, place] = matrix[place, j * size] = mixed[j]
         return matrix
 
-    # what Levenberg-Marquardt calls
+    # methods that Levenberg-Marquardt calls
 
     def backward(self, theta: Array, X: Array) -> tuple[Array, Array]:
-        """f and its Jacobian."""
+        """Return f and its Jacobian."""
         return self.outputs(theta, X), self.jacobian(theta, X)
 
     def derivatives(self, jacobian: Array) -> Array:
-        """J."""
+        """Return J."""
         return jacobian
 
     def gram(self, jacobian: Array) -> Array:
-        """J J'."""
+        """Return J J'."""
         return np.asarray(jacobian @ jacobian.T)
 
     def pull_back(self, jacobian: Array, v: Array) -> Array:
-        """J' v."""
+        """Return J' v."""
         return np.asarray(jacobian.T @ v)

@@ -1,8 +1,8 @@
-"""Double descent in width on real images: networks trained to interpolation over a sweep of widths.
+"""Double descent in width on real images, by networks that are trained to interpolation at many widths.
 
 With n training images (n times the outputs residuals) and p parameters, the test error of networks trained to the end has a peak near p = n
-and falls again beyond it; the train loss drops by ten orders of magnitude there (docs/theory/interpolating_networks.md, section 3).
-An observation, not a theorem: `WidthDoubleDescent` is the law of where the second descent ends.
+and falls again beyond it. The train loss drops by ten orders of magnitude there (docs/theory/interpolating_networks.md, section 3).
+This is an observation and not a theorem. The law `WidthDoubleDescent` gives the limit of the second descent.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def width_double_descent(
     iterations: int | None = None,
     tests: int | None = None,
 ) -> xr.Dataset:
-    """Train networks of many widths, to interpolation (Levenberg-Marquardt, double precision) or by Adam, and measure them.
+    """Train networks of many widths, to interpolation (Levenberg-Marquardt, double precision) or by Adam, and measure their errors.
 
     Parameters
     ----------
@@ -53,20 +53,20 @@ def width_double_descent(
     depth
         Number of weight matrices, at least 2.
     loss : {"square", "squared_hinge"}
-        "square", or "squared_hinge": mean max(0, 1 - y f)^2, in which only unsatisfied margins count.
+        "square", or "squared_hinge", the mean of max(0, 1 - y f)^2, to which only unsatisfied margins contribute.
     seeds
-        How many splits and starts, or their seeds.
+        Number of splits and starts, or their seeds.
     images : {"digits", "mnist"}
         As in `limitlab.models.datasets.image_task`.
     labels : {"parity", "classes"}
         As in `limitlab.models.datasets.image_task`.
     components
-        Principal components that are kept.
+        Number of principal components of the images.
     training : {"levenberg", "adam"}
-        "levenberg", to interpolation: its work grows as the cube of the residuals (ten per image with ten classes), some hundred images; or
-        "adam", for thousands of images: it does not interpolate near the threshold, and the peak is blurred.
+        "levenberg" trains to interpolation. Its work grows as the cube of the residuals (ten per image with ten classes), so it suits
+        some hundred images. "adam" suits thousands of images. It does not interpolate near the threshold, and the peak is blurred.
     iterations
-        Most iterations of a training (default: 150, or 4,000 steps of Adam).
+        Largest number of iterations of a training (default: 150, or 4,000 steps of Adam).
     tests
         Test images (default: all others).
 
@@ -78,8 +78,8 @@ def width_double_descent(
 
     Examples
     --------
-    >>> found = width_double_descent([2, 30], samples=60, seeds=2)
-    >>> found.train_loss.sizes, bool((found.train_loss.sel(width=30) < 1e-10).all())
+    >>> runs = width_double_descent([2, 30], samples=60, seeds=2)
+    >>> runs.train_loss.sizes, bool((runs.train_loss.sel(width=30) < 1e-10).all())
     (Frozen({'width': 2, 'seed': 2}), True)
     """
     import xarray as xr
@@ -90,7 +90,7 @@ def width_double_descent(
     one_of("loss", loss, ("square", "squared_hinge"))
     one_of("training", training, ("levenberg", "adam"))
     numbers = list(range(seeds)) if isinstance(seeds, int) else list(seeds)
-    found: dict[str, list[list[float]]] = {}
+    tables: dict[str, list[list[float]]] = {}
     networks = [TanhNetwork((components, *(int(width),) * (depth - 1), 1 if labels == "parity" else 10)) for width in widths]
     tasks = [image_task(images, samples, flips, components, seed, labels, tests) for seed in numbers]
     for network in networks:
@@ -99,9 +99,9 @@ def width_double_descent(
             for seed, task in zip(numbers, tasks, strict=True)
         ]
         for name in runs[0]:
-            found.setdefault(name, []).append([run[name] for run in runs])
+            tables.setdefault(name, []).append([run[name] for run in runs])
     residuals = tasks[0].y.size
-    data: dict[str, Any] = {name: (("width", "seed"), np.array(table)) for name, table in found.items()}
+    data: dict[str, Any] = {name: (("width", "seed"), np.array(table)) for name, table in tables.items()}
     data["parameters_over_samples"] = ("width", np.array([network.parameters / residuals for network in networks]))
     return xr.Dataset(data, {"width": list(map(int, widths)), "seed": numbers})
 

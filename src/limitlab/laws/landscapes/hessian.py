@@ -1,12 +1,12 @@
-"""The Hessian of an overparametrised network: half its directions fall at a random start, p - n are flat at interpolation.
+"""The Hessian of an overparametrised network, with negative directions at a random start and p - n flat ones at interpolation.
 
 f(x) = a . tanh(W x) / sqrt(N) with both layers trained, p = N (d + 1) parameters, pure-noise labels, loss |f - y|^2 / (2n). With J the
 Jacobian and r the residuals (docs/theory/interpolating_networks.md, eq. 5)
 
     Hess = J'J / n + E,     E = (1/n) sum_i r_i Hess f_i.
 
-At a random start E decides the sign of most directions outside the n of J'J. At interpolation r = 0: n directions curve upwards, p - n are
-flat. Close to it the flat ones curve by E on the kernel of J, linearly in the residual.
+At a random start E decides the sign of most directions outside the n of J'J. At interpolation r = 0, so n directions curve upwards and
+p - n are flat. Close to interpolation the flat directions curve by E on the kernel of J, linearly in the residual.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["hessian_inertia"]
 Array = NDArray[np.float64]
 
 FLAT = 1e-9
-"""Eigenvalues below this count as zero; at interpolation the residual leaves about 1e-12."""
+"""Eigenvalues below this count as zero. At interpolation the residual leaves about 1e-12."""
 FITTED = 1e-11
 """Root mean square residual that counts as interpolation."""
 TRIES = 8
@@ -42,8 +42,8 @@ class Inertia:
     def of(cls, matrix: Array) -> Inertia:
         """Count the eigenvalues of a symmetric matrix.
 
-        >>> found = Inertia.of(np.diag([2.0, -1.0, 0.0]))
-        >>> found.negative, found.zero, found.positive
+        >>> inertia = Inertia.of(np.diag([2.0, -1.0, 0.0]))
+        >>> inertia.negative, inertia.zero, inertia.positive
         (1, 1, 1)
         """
         values = np.asarray(np.linalg.eigvalsh(matrix), dtype=np.float64)
@@ -54,23 +54,23 @@ class Inertia:
 def hessian_inertia(
     dimension: int, width: int, samples: int, interpolate: bool = True, seed: int = 0, residual: float = 0.0
 ) -> Inertia:
-    """Signs of the eigenvalues of the Hessian at a random start, at interpolation, or close to it.
+    """Return the signs of the Hessian's eigenvalues at a random start, at interpolation, or close to interpolation.
 
     Parameters
     ----------
     dimension, width, samples
         Inputs d, neurons N, samples n; standard Gaussian inputs and labels.
     interpolate
-        Whether the network is first trained (Levenberg-Marquardt) until it fits its labels to 1e-11; needs n well below N (d + 1).
+        Whether the network is first trained (Levenberg-Marquardt) until it fits its labels to 1e-11. This needs n well below N (d + 1).
     seed
-        Of data and start.
+        Seed of data and start.
     residual
-        Root mean square of Gaussian residuals that are put on the labels after training: 0 stays at interpolation.
+        Root mean square of Gaussian residuals that are added to the labels after training. 0 is exact interpolation.
 
     Examples
     --------
-    >>> found = hessian_inertia(dimension=5, width=10, samples=20)
-    >>> found.negative, found.zero, found.positive
+    >>> inertia = hessian_inertia(dimension=5, width=10, samples=20)
+    >>> inertia.negative, inertia.zero, inertia.positive
     (0, 40, 20)
     """
     for name, value in (("dimension", dimension), ("width", width), ("samples", samples)):
@@ -85,7 +85,7 @@ def hessian_inertia(
 def hessian_parts(
     dimension: int, width: int, samples: int, interpolate: bool, seed: int, residual: float = 0.0
 ) -> tuple[Array, Array]:
-    """J and E at the point that `hessian_inertia` describes."""
+    """Return J and E at the point that `hessian_inertia` describes."""
     from limitlab.laws.landscapes._levenberg import levenberg_marquardt
     from limitlab.laws.landscapes._plain_tanh import PlainTanh
 

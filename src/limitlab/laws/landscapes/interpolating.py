@@ -1,12 +1,12 @@
-"""Networks on images trained until they interpolate: where the descent after the interpolation threshold ends.
+"""Networks on images trained until they interpolate, and the limit of the descent after the interpolation threshold.
 
 Setting.  f = a tanh(W x/sqrt(d) + b)/sqrt(N) + c (deeper with more `layers`) on whitened principal components of images, labels +-1 for
           even and odd digits, a share of them wrong. All p parameters are trained by Levenberg-Marquardt until |y - f|^2/n < 1e-12.
-Limit.    N -> infinity (the size) at fixed data. All steps lie in the row space of the Jacobian, which no longer moves: training ends at
-          the interpolant nearest to the start, kernel regression with the tangent kernel.
+Limit.    N -> infinity (the size) at fixed data. All steps lie in the row space of the Jacobian, which is constant in the limit. Training
+          ends at the interpolant nearest to the start, which is kernel regression with the tangent kernel.
 Result.   docs/theory/interpolating_networks.md, equations (1)-(4). With A = (-k K^-1, 1), f(x) is Gaussian over starts with mean k K^-1 y
-          and variance A Sigma A'. Over random labels besides, E f^2 = |k K^-1|^2 + A Sigma A', and every second label is predicted wrongly.
-Status.   Theorem for the limit (Jacot et al. 2018; Lee et al. 2019); the peak at p = n is an observation (Belkin et al. 2019;
+          and variance A Sigma A'. Averaged also over random labels, E f^2 = |k K^-1|^2 + A Sigma A', and half of the predictions are wrong.
+Status.   Theorem for the limit (Jacot et al. 2018; Lee et al. 2019). The peak at p = n is an observation (Belkin et al. 2019;
           Spigler et al. 2019).
 """
 
@@ -34,14 +34,14 @@ __all__ = ["RandomLabels", "WidthDoubleDescent"]
 Array = NDArray[Any]
 
 TESTS = 400  # images on which the error is measured
-LEAST_ERROR, LARGEST_ERROR = 5e-10, 1e-3  # stated in any case; refused
+LEAST_ERROR, LARGEST_ERROR = 5e-10, 1e-3  # smallest accuracy that is reported, and largest that is accepted
 
 
 MEAN_SQUARE = observable("mean square of the output on test images", r"\overline{f^2}", compared=False)
 
 
 class Interpolating(Law):
-    """What the two laws share: images, networks, kernels."""
+    """Images, networks and kernels of the two laws."""
 
     status = "theorem"
     regime = "width -> infinity at fixed data, far beyond the interpolation threshold p = n"
@@ -55,67 +55,74 @@ class Interpolating(Law):
 
     images: Images = parameter("digits", "images of digits", note="digits or mnist")
     samples: int = parameter(60, note="training images", least=2, most=1000)
-    components: int = parameter(10, "principal components kept of the images", symbol="d", least=1, most=60)
+    components: int = parameter(10, "number of principal components of the images", symbol="d", least=1, most=60)
     layers: int = parameter(2, least=2, most=20)
     data_seed: int = parameter(0, "seed of the fixed data set", least=0)
 
     def draw_cost(self, size: int) -> Cost:
-        """Features of the samples and of the test images."""
+        """Return the cost of the features of the samples and of the test images."""
         hidden = max(self.layers - 2, 0) * float(size) ** 2
         return Cost(
             1e6 + 30.0 * self.components * size + 3.1 * hidden, 1e7 + 300.0 * self.components * size + 100.0 * hidden
         )
 
     def limit_cost(self) -> Cost:
-        """A set of images and its principal components."""
+        """Return the cost of a set of images and its principal components."""
         return Cost(3e6, 5e8)
 
     def task(self) -> Task:
-        """The data."""
+        """Return the data."""
         return image_task(self.images, self.samples, self.flipped(), self.components, self.data_seed, tests=TESTS)
 
     def flipped(self) -> float:
-        """The share of wrong labels."""
+        """Return the share of wrong labels."""
         return 0.0
 
     @abstractmethod
     def observables_of(self, task: Task, gains: Array, variance: Array) -> dict[str, float]:
-        """What is observed, from the regression."""
+        """Return the observables from the regression."""
 
     def predicted(self) -> Values:
-        """From the kernels, and from kernels moved by their own error: what that changes is the accuracy."""
+        """Return the observables from the kernels.
+
+        The accuracy is the change of the observables when the kernels are moved by their numerical error.
+        """
         task = self.task()
         points = np.vstack([task.X, task.X_test])
         train = points[: self.samples]
         theta, sigma = (kernel(points, train, self.layers, "tanh", 1.0, 1.0) for kernel in (ntk, nngp))
         first, tanh = (points**2).mean(axis=1) + 1.0, Activation("tanh")
-        own = own_variances(first[self.samples :], self.layers + 1, tanh, 1.0, 1.0)[-1]
+        output_variances = own_variances(first[self.samples :], self.layers + 1, tanh, 1.0, 1.0)[-1]
         error = relative_error(tanh, np.append(first, 2.0))  # variances of the first layer; of the others at most 2
         shake = np.random.default_rng(0).standard_normal(theta.shape)
         shake[: self.samples] = (shake[: self.samples] + shake[: self.samples].T) / 2
-        found, moved = (
-            self.observables_of(task, *self.regression(kernel, sigma - 1.0, own - 1.0))  # the last bias starts at 0
+        values, moved = (
+            self.observables_of(
+                task, *self.regression(kernel, sigma - 1.0, output_variances - 1.0)
+            )  # the last bias starts at 0
             for kernel in (theta, theta * (1 + error * shake))
         )
-        accuracy = max(LEAST_ERROR, *(10 * abs(moved[name] - value) / max(abs(value), 1.0) for name, value in found.items()))
+        accuracy = max(
+            LEAST_ERROR, *(10 * abs(moved[name] - value) / max(abs(value), 1.0) for name, value in values.items())
+        )
         if accuracy > LARGEST_ERROR:
             raise ConvergenceError(
-                f"the kernel of {self.samples} samples in {self.components} components is singular but for its rounding: the limit would "
-                f"be known to {accuracy:.1g} of its value only; keep more components, or fewer samples",
-                found,
+                f"the kernel of {self.samples} samples in {self.components} components is singular up to rounding, so the limit would "
+                f"have a relative accuracy of only {accuracy:.1g}; use more components, or fewer samples",
+                values,
                 accuracy,
             )
-        return {**found, "accuracy": accuracy}
+        return {**values, "accuracy": accuracy}
 
-    def regression(self, theta: Array, sigma: Array, own: Array) -> tuple[Array, Array]:
-        """k K^-1 from training to test images, and the variance over starts at the test images (eq. 2)."""
+    def regression(self, theta: Array, sigma: Array, output_variances: Array) -> tuple[Array, Array]:
+        """Return k K^-1 from training to test images, and the variance over starts at the test images (eq. 2)."""
         n = self.samples
         gains = np.linalg.solve(theta[:n], theta[n:].T).T
-        start = own - 2 * (gains * sigma[n:]).sum(axis=1) + ((gains @ sigma[:n]) * gains).sum(axis=1)
+        start = output_variances - 2 * (gains * sigma[n:]).sum(axis=1) + ((gains @ sigma[:n]) * gains).sum(axis=1)
         return gains, np.maximum(start, 0.0)
 
     def trained(self, draw: Draw, labels: Array) -> Values:
-        """One network, trained from a random start on these labels, against the right test labels."""
+        """Train one network from a random start on these labels, and compare it with the right test labels."""
         task = self.task()
         network = TanhNetwork((self.components, *(draw.size,) * (self.layers - 1), 1))
         fit = levenberg_marquardt(network, network.start(draw.rng), task.X, labels)
@@ -129,12 +136,12 @@ class Interpolating(Law):
 
 
 class WidthDoubleDescent(Interpolating):
-    """Where does the second descent of the test error end as a network on images gets wider and wider?
+    """At which value does the second descent of the test error end as a network on images becomes wider?
 
     Examples
     --------
-    >>> found = WidthDoubleDescent(flips=0.1).theory()
-    >>> round(float(found.excess_risk), 4), round(float(found.classification_error), 4)
+    >>> limit = WidthDoubleDescent(flips=0.1).theory()
+    >>> round(float(limit.excess_risk), 4), round(float(limit.classification_error), 4)
     (0.5409, 0.1688)
     """
 
@@ -148,11 +155,11 @@ class WidthDoubleDescent(Interpolating):
     flips: float = parameter(0.1, "share of training labels that are flipped", symbol=r"\phi", least=0, most=1)
 
     def flipped(self) -> float:
-        """The share of wrong labels."""
+        """Return the share of wrong labels."""
         return self.flips
 
     def observables_of(self, task: Task, gains: Array, variance: Array) -> dict[str, float]:
-        """Gaussian over starts, with the labels as they are."""
+        """Return averages over Gaussian starts for the labels of the task."""
         from scipy.special import ndtr
 
         mean, right = gains @ task.y[:, 0], task.y_test[:, 0]
@@ -164,17 +171,17 @@ class WidthDoubleDescent(Interpolating):
         )
 
     def measured(self, draw: Draw) -> Values:
-        """One network."""
+        """Train one network."""
         return self.trained(draw, self.task().y)
 
 
 class RandomLabels(Interpolating):
-    """What does a very wide network do with labels that mean nothing?
+    """What does a very wide network predict after it was trained on random labels?
 
     Examples
     --------
-    >>> found = RandomLabels().theory()
-    >>> float(found.train_error), float(found.classification_error), round(float(found.excess_risk), 3)
+    >>> limit = RandomLabels().theory()
+    >>> float(limit.train_error), float(limit.classification_error), round(float(limit.excess_risk), 3)
     (0.0, 0.5, 1.709)
     """
 
@@ -192,16 +199,16 @@ class RandomLabels(Interpolating):
     )
 
     def observables_of(self, task: Task, gains: Array, variance: Array) -> dict[str, float]:
-        """Averaged over labels and starts: nothing correlates with the right labels."""
+        """Return averages over labels and starts, in which the outputs are uncorrelated with the right labels."""
         excess = 1 + float(np.mean((gains**2).sum(axis=1) + variance))
         return dict(train_error=0.0, excess_risk=excess, classification_error=0.5)
 
     def measured(self, draw: Draw) -> Values:
-        """One network on labels drawn by tossing coins.
+        """Train one network on random labels (fair coins).
 
-        With labels and last layer times -1 the same training gives -f, a draw of the same probability: the squared error is the
+        With labels and last layer times -1 the same training gives -f, a draw of the same probability. The squared error is the
         mean of both.
         """
         labels = 1.0 - 2.0 * draw.rng.integers(0, 2, (self.samples, 1))
-        found = self.trained(draw, labels)
-        return {**found, "excess_risk": 1 + found["mean_square"]}
+        values = self.trained(draw, labels)
+        return {**values, "excess_risk": 1 + values["mean_square"]}

@@ -1,14 +1,14 @@
-"""Linear and quadratic two-layer networks: no spurious minima, and the exact dynamics of the linear one.
+"""Linear and quadratic two-layer networks, which have no spurious minima, and the exact dynamics of the linear network.
 
 Setting.  Whitened inputs, labels y = S x with singular values s_1 > s_2 > ... of S; f(x) = W2 W1 x with r hidden neurons, risk
-          R = |S - W2 W1|_F^2, dW = -grad R. Start balanced and aligned: every singular mode of W2 W1 has the strength a_0.
+          R = |S - W2 W1|_F^2, dW = -grad R. The start is balanced and aligned: every singular mode of W2 W1 has the strength a_0.
 Limit.    Infinitely many samples at fixed dimensions.
-Result.   Modes never mix and learn one after the other (docs/theory/landscapes.md, eqs. 1 and 2):
+Result.   Modes do not mix, and the network learns one after another (docs/theory/landscapes.md, eqs. 1 and 2):
 
-              a(t) = s e^{4 s t} / (e^{4 s t} - 1 + s/a_0),     half of it at t = log(s/a_0 - 1) / (4 s).
+              a(t) = s e^{4 s t} / (e^{4 s t} - 1 + s/a_0),     with half of this strength at t = log(s/a_0 - 1) / (4 s).
 
-          Critical points select at most r modes, and all but the top r of them are strict saddles of known index (eq. 3).
-Status.   Theorem (Saxe, McClelland, Ganguli 2014 for the dynamics; Baldi and Hornik 1989 for the landscape); the index is derived, and the
+          Critical points select at most r modes. All except the top r modes are strict saddles of known index (eq. 3).
+Status.   Theorem (Saxe, McClelland, Ganguli 2014 for the dynamics; Baldi and Hornik 1989 for the landscape). The index is derived, and the
           tests compare it with numerical Hessians.
 """
 
@@ -32,7 +32,7 @@ Array = NDArray[np.float64]
 
 
 def modes(singular_values: ArrayLike, start: float, times: ArrayLike) -> Array:
-    """Equation (1): strengths a(t), broadcast over singular values and times.
+    """Return the strengths a(t) of equation (1), broadcast over singular values and times.
 
     >>> modes([3.0, 2.0], 0.001, [[0.0], [1.0]]).round(6).tolist()
     [[0.001, 0.001], [2.945721, 1.197182]]
@@ -42,7 +42,7 @@ def modes(singular_values: ArrayLike, start: float, times: ArrayLike) -> Array:
 
 
 def half_times(singular_values: ArrayLike, start: float) -> Array:
-    """Equation (2): when a mode has half its strength.
+    """Return the times (2) at which modes have half their strength.
 
     >>> half_times([3.0, 0.5], 0.001).round(6).tolist()
     [0.66717, 3.106303]
@@ -52,7 +52,7 @@ def half_times(singular_values: ArrayLike, start: float) -> Array:
 
 
 class SaddleIndex(NamedTuple):
-    """A critical point: number of negative eigenvalues of the Hessian, and its lowest eigenvalue if that is negative, else 0."""
+    """The number of negative eigenvalues of the Hessian at a critical point, and the lowest eigenvalue if it is negative, else 0."""
 
     negative: int
     lowest: float
@@ -61,18 +61,21 @@ class SaddleIndex(NamedTuple):
 def saddle_index(
     spectrum: Sequence[float], hidden: int, selected: Sequence[int], network: Literal["linear", "quadratic"] = "linear"
 ) -> SaddleIndex:
-    """Index of the critical point that has learned the `selected` modes, eq. (3). Only the top modes give 0: there are no other minima.
+    """Return the index (3) of the critical point that has learned the `selected` modes.
+
+    The index is 0 only for the top modes, so there are no other minima.
 
     Parameters
     ----------
     spectrum
-        Singular values of S (linear) or eigenvalues of B >= 0 (quadratic: sum_i <w_i, x>^2 + c with a free intercept); positive, distinct.
+        Singular values of S (linear), or eigenvalues of B >= 0 (quadratic: sum_i <w_i, x>^2 + c with a free intercept). They must be
+        positive and distinct.
     hidden
         Number of hidden neurons r.
     selected
         Indices of the modes that have been learned, at most r of them.
     network
-        Which network; both have the same index, and curvatures -2 s (linear) and -8 s (quadratic).
+        Type of the network. Both types have the same index, with curvatures -2 s (linear) and -8 s (quadratic).
 
     Examples
     --------
@@ -81,16 +84,16 @@ def saddle_index(
     >>> saddle_index([3.0, 2.0, 1.0, 0.5], 2, [0, 1]).negative
     0
     """
-    s, chosen = [float(value) for value in spectrum], sorted(set(selected))
+    s, learned = [float(value) for value in spectrum], sorted(set(selected))
     if not s or min(s) <= 0 or len(set(s)) < len(s):
         raise Refused(f"spectrum = {tuple(s)} is not allowed: must be distinct numbers above 0 (ties make zero modes)")
-    if hidden < 1 or len(chosen) != len(selected) or len(chosen) > hidden:
+    if hidden < 1 or len(learned) != len(selected) or len(learned) > hidden:
         raise Refused(f"selected = {tuple(selected)} is not allowed: must be at most hidden = {hidden} different modes")
-    if chosen and not 0 <= chosen[0] <= chosen[-1] < len(s):
+    if learned and not 0 <= learned[0] <= learned[-1] < len(s):
         raise Refused(f"selected = {tuple(selected)} is not allowed: must be indices from 0 to {len(s) - 1}")
     one_of("network", network, ("linear", "quadratic"))
-    free, left = hidden - len(chosen), [j for j in range(len(s)) if j not in chosen]
-    swaps = [s[j] - s[i] for i in chosen for j in left if s[j] > s[i]]
+    free, left = hidden - len(learned), [j for j in range(len(s)) if j not in learned]
+    swaps = [s[j] - s[i] for i in learned for j in left if s[j] > s[i]]
     falls = swaps + [s[j] for j in left if free]
     curvature = 2.0 if network == "linear" else 8.0
     return SaddleIndex(free * len(left) + len(swaps), -curvature * max(falls, default=0.0))
@@ -110,7 +113,7 @@ class LinearNetwork(Law):
     regime = "infinitely many samples at fixed dimensions, gradient flow"
     assumptions = (
         "whitened inputs and labels without noise",
-        "balanced and aligned start; a random small one comes close to it",
+        "balanced and aligned start; a random small start comes close to it",
     )
     references = ("saxe2014exact", "baldi1989neural")
     page = "landscapes"
@@ -119,7 +122,7 @@ class LinearNetwork(Law):
         "half_time": observable("time at which a mode has half its strength", "t_k", dims=("mode",)),
     }
     simulation = Experiment("number of samples n", sizes=(100, 200, 400), draws=60)
-    # Modes at different stages: one has been learned, one is rising, one waits
+    # Modes at different stages: learned, rising, and still small
     points = (dict(singular_values=(2.0, 1.3, 0.6), start=0.02, times=(0.3, 0.7, 1.5)),)
 
     singular_values: tuple[float, ...] = parameter(
@@ -147,11 +150,11 @@ class LinearNetwork(Law):
         return self
 
     def coordinates(self) -> dict[str, Any]:
-        """Times, and the numbers of the modes."""
+        """Return the times, and the numbers of the modes."""
         return {"time": self.times, "mode": np.arange(len(self.singular_values))}
 
     def predicted(self, times: Array) -> Values:
-        """Equations (1) and (2)."""
+        """Return equations (1) and (2)."""
         return {
             "modes": modes(self.singular_values, self.start, times),
             "half_time": half_times(self.singular_values, self.start),
@@ -159,7 +162,7 @@ class LinearNetwork(Law):
         }
 
     def measured(self, draw: Draw, times: Array) -> Values:
-        """Gradient flow of the mean square error on `size` Gaussian samples, in axes that are drawn at random."""
+        """Run gradient flow of the mean square error on `size` Gaussian samples, in axes that are drawn at random."""
         from limitlab.laws.landscapes._linear_network_training import aligned_start, linear_flow
 
         rank, t = len(self.singular_values), np.ravel(times)
@@ -180,7 +183,7 @@ class LinearNetwork(Law):
 
 
 def crossing(times: Array, values: Array, level: float) -> float:
-    """First time at which a curve passes a level, by linear interpolation; the last time where it does not.
+    """Return the first time at which a curve exceeds a level, by linear interpolation, or the last time if it never does.
 
     >>> crossing(np.array([0.0, 1.0, 2.0]), np.array([0.0, 0.0, 4.0]), 1.0)
     1.25

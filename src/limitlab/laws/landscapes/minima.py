@@ -1,8 +1,8 @@
-"""Many global minima of one training loss on real images: good and bad ones, and the start decides which is found.
+"""Global minima of one training loss on real images with very different test errors, selected by the start.
 
-The network a tanh(W x/sqrt(d) + b)/sqrt(N) + c on ten whitened principal components of the digits, labels +-1 for even and odd. It is
-trained on the same images from four starts, each time to a loss of 10^-12: an observation (docs/theory/interpolating_networks.md,
-section 4).
+The network is a tanh(W x/sqrt(d) + b)/sqrt(N) + c on ten whitened principal components of the digits, with labels +-1 for even and odd. It
+is trained on the same images from four starts, each time to a loss of 10^-12. The result is an observation
+(docs/theory/interpolating_networks.md, section 4).
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ __all__ = ["Minima", "digits_minima"]
 Array = NDArray[Any]
 
 COMPONENTS, TESTS = 10, 597
-BAD_GOAL = 1e-8  # of the fit that makes a bad start: it has to interpolate itself
-ITERATIONS, DAMPING = 400, 1.0  # of Levenberg-Marquardt, and with them of the minima that are found
+BAD_GOAL = 1e-8  # train loss of the fit that makes a bad start, which has to interpolate itself
+ITERATIONS, DAMPING = 400, 1.0  # of Levenberg-Marquardt; they influence the minima that are found
 
 
 @dataclass(frozen=True)
@@ -55,23 +55,23 @@ class Minima:
 
 
 def digits_minima(width: int = 100, wrong: int = 600, seed: int = 0, samples: int = 300) -> Minima:
-    """Train one network on the same images of digits from four starts, to zero loss each time, and test it.
+    """Train one network on the same images of digits from four starts, to zero loss each time, and measure its test errors.
 
     Parameters
     ----------
     width
-        Neurons N; the network has 12 N + 1 parameters, which have to be more than `samples` + `wrong`.
+        Neurons N. The network has 12 N + 1 parameters, which must be more than `samples` + `wrong`.
     wrong
-        Images whose wrong labels the bad start had been fitted to; they are neither training nor test images.
+        Number of images with wrong labels to which the bad start is fitted. They are neither training nor test images.
     seed
-        Of the split and of the starts.
+        Seed of the split and of the starts.
     samples
         Training images.
 
     Examples
     --------
-    >>> found = digits_minima(width=30, wrong=80, samples=50)
-    >>> max(found.train_losses) < 1e-11, found.random_start < found.wrong_start
+    >>> minima = digits_minima(width=30, wrong=80, samples=50)
+    >>> max(minima.train_losses) < 1e-11, minima.random_start < minima.wrong_start
     (True, True)
     """
     network = TanhNetwork((COMPONENTS, int(width), 1))

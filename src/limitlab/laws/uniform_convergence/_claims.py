@@ -33,7 +33,7 @@ _AREA = "Uniform convergence and real networks"
 def linear_class(check: Check) -> None:
     """Over linear predictors of norm at most rho, empirical and population risk differ by order rho sqrt(d/n).
 
-    Rademacher complexity: exponents in n, d and rho, and its constant; the exact law of the deviation for squared loss.
+    Measured: the Rademacher complexity with its exponents in n, d and rho and its constant, and the exact deviation for squared loss.
     """
     rng, draws = np.random.default_rng(0), 1000 if check.quick else 4000
     base, sizes = (200, 40), (50, 200, 800) if check.quick else (50, 200, 800, 3200)
@@ -56,14 +56,15 @@ def linear_class(check: Check) -> None:
     ratios = np.geomspace(1e-4, 1e-2, 5)
     small = [float(UniformConvergence(ratio=ratio, signal=0.5).theory().sup_empirical_minus_population) for ratio in ratios]
     check.near("exponent in d/n of the exact deviation for small d/n", log_slope(ratios, small).value, 0.5, 0.03)
-    check.note("For squared loss the deviation grows with the square of rho: the loss has no bounded slope.")
+    check.note("For squared loss the deviation grows with the square of rho, because the loss has no bounded slope.")
 
 
 @claim("L2", _AREA, UniformConvergence, figure="uniform-deviation")
 def two_layer_class(check: Check) -> None:
-    """For two-layer networks of bounded l1 norm gamma the deviation is of order gamma sqrt(d/n), whatever the width.
+    """For two-layer networks of bounded l1 norm gamma the deviation is of order gamma sqrt(d/n) at every width.
 
-    Rademacher complexity by ascent: exponents in n and d, no growth with the width, the bound, and exact suprema in the plane.
+    Measured: the Rademacher complexity by ascent with its exponents in n and d, no growth with the width, the bound, and exact
+    suprema in the plane.
     """
     rng, draws = np.random.default_rng(1), 16 if check.quick else 60
     sizes = (100, 400, 1600)
@@ -104,9 +105,9 @@ Array = NDArray[np.float64]
 
 @claim("L6", _AREA, FiniteClass, figure="classes")
 def finite_class(check: Check) -> None:
-    """One fixed model deviates by n^(-1/2); the worst of M models by sqrt(2 log(2M)/n), to leading order.
+    """One fixed model deviates by n^(-1/2), and the worst of M models by sqrt(2 log(2M)/n), to leading order.
 
-    The mean of the largest of M deviations against the exact law, over n, M and the error rate; the rate in n of one model.
+    Compared: the mean of the largest of M deviations with the exact law, over n, M and the error rate, and the rate in n of one model.
     """
     sizes, numbers, repeats = (200, 2000, 20_000), (1, 10, 100, 1000), 1 if check.quick else 8
     for p, models in ((0.5, 10), (0.5, 1000), (0.1, 100), (0.1, 1000)):
@@ -128,14 +129,14 @@ def finite_class(check: Check) -> None:
     check.agree("the law", FiniteClass)
     for models, value in zip(numbers, grows, strict=True):
         check.show(f"mean of the largest deviation at M = {models}", value)
-    check.note("The leading term sqrt(2 log 2M) is too high by 0.4 to 0.6 for M up to 10,000; only its growth is claimed.")
+    check.note("The leading term sqrt(2 log 2M) is too high by 0.4 to 0.6 for M up to 10,000. Only its growth is claimed.")
 
 
 @claim("L7", _AREA, ThresholdClass, figure="classes")
 def infinite_class(check: Check) -> None:
-    """Over an infinite class the deviation is of order sqrt(d_VC/n), whatever the number of parameters.
+    """Over an infinite class the deviation is of order sqrt(d_VC/n), for any number of parameters.
 
-    Thresholds: two exact laws. Cover's count. Halfplanes flat in n. One parameter that fits all labels.
+    Checked: two exact laws for thresholds, Cover's count, halfplanes at several n, and one parameter that fits all labels.
     """
     check.agree("thresholds", ThresholdClass, seeds=25 if check.quick else 200)
     laws = {noise: ThresholdClass(label_noise=noise) for noise in ("none", "coin")}
@@ -171,11 +172,13 @@ def infinite_class(check: Check) -> None:
     )
     check.between("deviation over halfplanes with coin labels, times sqrt(n)", float(np.mean(means)), 1.2, 1.5)
     check.equal(f"labellings of {points} points by the sign of sin(w x)", sine_labellings(points), 2**points)
-    check.note("The class 1{sin(w x) > 0} has one parameter and an infinite d_VC: few parameters alone promise nothing.")
+    check.note(
+        "The class 1{sin(w x) > 0} has one parameter and an infinite d_VC, so few parameters alone are not sufficient."
+    )
 
 
 def separable_labellings(points: Array) -> int:
-    """How many labellings of the points an affine halfspace gives, counted one by one.
+    """Return the number of labellings of the points by affine halfspaces, counted one by one.
 
     >>> separable_labellings(np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.1]]))
     14
@@ -186,13 +189,13 @@ def separable_labellings(points: Array) -> int:
 
 
 def coin_deviation(points: Array, rng: np.random.Generator) -> float:
-    """sqrt(n) sup |Rhat - 1/2| over all halfplanes, for labels by tossing coins."""
+    """Return sqrt(n) sup |Rhat - 1/2| over all halfplanes, for random labels (fair coins)."""
     signs = 1.0 - 2.0 * rng.integers(0, 2, len(points))
     return largest_imbalance(points, signs) / (2 * math.sqrt(len(points)))
 
 
 def sine_labellings(points: int) -> int:
-    """How many labellings of x_i = 2^-i the classifiers 1{sin(w x) > 0} give, at the frequencies w = pi (1 + sum (1 - y_i) 2^i).
+    """Return the number of labellings of x_i = 2^-i by the classifiers 1{sin(w x) > 0} with w = pi (1 + sum (1 - y_i) 2^i).
 
     >>> sine_labellings(3)
     8

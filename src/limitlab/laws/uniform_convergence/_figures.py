@@ -21,7 +21,7 @@ from limitlab.plotting.style import finish, new_figure, simulation_points, theor
 
 
 def uniform_deviation(quick: bool = True) -> Figure:
-    """Largest deviation over a class against what one estimator really does, and Rademacher complexities."""
+    """Largest deviation over a class and the deviation of one estimator, and Rademacher complexities."""
     figure, (left, right) = new_figure(columns=2)
     law = UniformConvergence(radius=1.0, signal=1.0, noise=0.5)
     names = {"sup_empirical_minus_population": r"$\sup(\hat R-R)$", "sup_population_minus_empirical": r"$\sup(R-\hat R)$"}

@@ -1,4 +1,4 @@
-"""Halfplanes and signed points: the largest imbalance of signs between the two sides of a line, exactly."""
+"""The largest imbalance of signs between the two sides of a line in the plane, computed exactly."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ Array = NDArray[Any]
 
 
 def largest_imbalance(points: ArrayLike, signs: ArrayLike) -> float:
-    """The largest |sum of the signs on one side of a line minus that on the other|, over all lines that miss the points.
+    """Return the largest |sum of the signs on one side of a line - sum on the other side|, over all lines that miss the points.
 
     Every line can be moved until it almost touches a point. Around each point the others are sorted by angle, and the sum on the left
-    changes only where the line meets one of them: n sorts.
+    changes only at the angle of another point. The method therefore needs n sorts.
 
     Parameters
     ----------
@@ -45,6 +45,6 @@ def largest_imbalance(points: ArrayLike, signs: ArrayLike) -> float:
         sums = np.concatenate([[0.0], np.cumsum(np.concatenate([weight, weight]))])
         twice = np.concatenate([angle, angle + 2 * np.pi])
         left = sums[np.searchsorted(twice, low + np.pi)] - sums[np.searchsorted(twice, low)]
-        for own in (0.0, float(s[i])):
-            best = max(best, float(np.abs(2 * (left + own) - total).max(initial=0.0)))
+        for own_sign in (0.0, float(s[i])):
+            best = max(best, float(np.abs(2 * (left + own_sign) - total).max(initial=0.0)))
     return best

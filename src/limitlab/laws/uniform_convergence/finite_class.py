@@ -1,10 +1,10 @@
-"""Finitely many models: how far is the worst of their empirical risks from its expectation?
+"""The largest gap between empirical risk and its expectation among finitely many models.
 
-Setting.  M models that were fixed before the data, each wrong on a new sample with probability p (`error_rate`), independently of each
+Setting.  M models that were fixed before the data. Each is wrong on a new sample with probability p (`error_rate`), independently of each
           other. Rhat_j is the share of errors of model j on n samples, p its expectation, v = p (1 - p) the variance of the loss.
 Limit.    n -> infinity (the size) at fixed M (`models`).
 Result.   docs/theory/uniform_convergence.md, equations (7)-(8): D = max_j |Rhat_j - p| sqrt(n/v) has P(D < x) -> erf(x/sqrt 2)^M. For one
-          model its mean is sqrt(2/pi); for many it grows like sqrt(2 log 2M), a leading term that is never close (`leading_term`).
+          model its mean is sqrt(2/pi). For many models it grows like sqrt(2 log 2M), a leading term that is never close (`leading_term`).
 Status.   Theorem (central limit theorem). For dependent models the mean is an upper bound.
 """
 
@@ -25,13 +25,14 @@ __all__ = ["FiniteClass"]
 
 Array = NDArray[Any]
 
-REACH, PANELS, ORDER = 14.0, 56, 16  # of the quadrature: beyond 14 nothing is left even of 10^12 models
+REACH, PANELS, ORDER = 14.0, 56, 16  # of the quadrature; the weight beyond 14 is negligible even for 10^12 models
 CLASSES = 400  # independent classes of models in one draw
 
 
 def largest_deviation(models: ArrayLike) -> tuple[Array, Array]:
-    """Mean and standard deviation of the largest of M standard Gaussian |z_j|, from integrals of 1 - erf(x/sqrt 2)^M; M broadcasts.
+    """Return mean and standard deviation of the largest of M standard Gaussian |z_j|; M broadcasts.
 
+    They are integrals of 1 - erf(x/sqrt 2)^M.
     >>> mean, spread = largest_deviation([1, 1000])
     >>> mean.round(9).tolist(), spread.round(9).tolist()
     ([0.797884561, 3.435410191], [0.602810275, 0.334874541])
@@ -46,7 +47,7 @@ def largest_deviation(models: ArrayLike) -> tuple[Array, Array]:
 
 @lru_cache(maxsize=1)
 def _rule() -> tuple[Array, Array]:
-    """Gauss-Legendre points and weights on equal panels of [0, REACH]."""
+    """Return Gauss-Legendre points and weights on equal panels of [0, REACH]."""
     node, weight = np.polynomial.legendre.leggauss(ORDER)
     half = REACH / PANELS / 2
     centres = half * (2 * np.arange(PANELS) + 1)
@@ -54,7 +55,7 @@ def _rule() -> tuple[Array, Array]:
 
 
 class FiniteClass(Law):
-    """How far from its expectation is the worst empirical risk among M models that were fixed before the data?
+    """How large is the gap between empirical risk and its expectation for the worst of M models that were fixed before the data?
 
     Examples
     --------
@@ -73,7 +74,7 @@ class FiniteClass(Law):
         "number of samples n",
         sizes=(200, 400, 800),
         draws=80,
-        rate=1.0,  # the skewness of the losses moves both tails, in opposite directions: its first order drops out
+        rate=1.0,  # the skewness of the losses moves both tails in opposite directions, so its first order cancels
     )
     # Few and many models, error rates on either side of 1/2
     points = (
@@ -87,21 +88,21 @@ class FiniteClass(Law):
     )
 
     def draw_cost(self, size: int) -> Cost:
-        """All models of every class."""
+        """Return the cost of all models of every class."""
         return Cost(1e5 + 3.0 * CLASSES * self.models, 1e7 + 30.0 * CLASSES * self.models)
 
     def predicted(self, models: Array) -> Values:
-        """Two integrals."""
+        """Return the two integrals."""
         mean, spread = largest_deviation(models)
         return dict(largest_deviation=mean, largest_deviation_std=spread, accuracy=1e-11)
 
     def measured(self, draw: Draw) -> Values:
-        """Several classes of models, each on its own samples: numbers of errors are binomial."""
+        """Draw several classes of models, each on its own samples, with binomial numbers of errors."""
         wrong = draw.rng.binomial(draw.size, self.error_rate, (CLASSES, self.models)) / draw.size
         variance = self.error_rate * (1 - self.error_rate)
         worst = np.abs(wrong - self.error_rate).max(axis=1) * math.sqrt(draw.size / variance)
         return dict(largest_deviation=worst.mean(), largest_deviation_std=worst.std(ddof=1))
 
     def leading_term(self) -> float:
-        """sqrt(2 log 2M): the mean over this tends to 1, slowly and from below."""
+        """Return sqrt(2 log 2M). The ratio of the mean to this term tends to 1, slowly and from below."""
         return math.sqrt(2 * math.log(2 * self.models))

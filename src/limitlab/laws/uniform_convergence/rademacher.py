@@ -1,10 +1,10 @@
-"""Rademacher complexities: how well a class of functions can be correlated with random signs on given inputs.
+"""Rademacher complexities, which measure the correlation of a class of functions with random signs on fixed inputs.
 
     R(F) = E sup_{f in F} (1/n) sum_i e_i f(x_i),   e_i = +-1 independent (docs/theory/uniform_convergence.md, eqs. 1-3).
 
-Linear predictors of norm at most rho: the supremum is rho |sum e_i x_i|/n. Two-layer networks with sum |a_j| <= gamma and unit neurons: it
-sits at a single neuron, gamma sup_w |sum e_i s(<w, x_i>)|/n, whatever the width. That supremum is not concave: ascent from many starts
-finds it from below; in the plane, for relu, a sweep over the angles where a neuron switches gives it exactly.
+For linear predictors of norm at most rho the supremum is rho |sum e_i x_i|/n. For two-layer networks with sum |a_j| <= gamma and unit
+neurons it is attained by a single neuron, gamma sup_w |sum e_i s(<w, x_i>)|/n, for every width. That supremum is not concave.
+Ascent from many starts gives a lower bound; in the plane, for relu, a sweep over the angles where a neuron switches gives it exactly.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["Rademacher", "rademacher_linear", "rademacher_two_layer"]
 Array = NDArray[Any]
 
 ENUMERATED = 14
-"""Up to so many samples all sign patterns are summed."""
+"""Largest number of samples for which all sign patterns are summed."""
 
 
 @dataclass(frozen=True)
@@ -34,11 +34,11 @@ class Rademacher:
     Attributes
     ----------
     value, standard_error
-        The mean over sign patterns, and its standard error (0 where all patterns were summed).
+        The mean over sign patterns, and its standard error (0 if all patterns were summed).
     bound
         An upper bound in closed form.
     exact
-        Whether the suprema are exact; otherwise they are found by ascent, and `value` is too low if anything.
+        Whether the suprema are exact. Otherwise they are found by ascent, and `value` is a lower estimate.
     """
 
     value: float
@@ -48,21 +48,21 @@ class Rademacher:
 
 
 def rademacher_linear(X: ArrayLike, radius: float, draws: int = 4000, seed: int = 0) -> Rademacher:
-    """Rademacher complexity of the predictors <theta, x>, |theta| <= radius, on the rows of X.
+    """Return the Rademacher complexity of the predictors <theta, x>, |theta| <= radius, on the rows of X.
 
     Parameters
     ----------
     X
-        Inputs, one row each. Up to 14 rows all sign patterns are summed; more are sampled.
+        Inputs, one row each. Up to 14 rows all sign patterns are summed; for more rows the patterns are sampled.
     radius
         rho.
     draws, seed
-        Of the sampled sign patterns.
+        Number and seed of the sampled sign patterns.
 
     Examples
     --------
-    >>> found = rademacher_linear([[3.0, 0.0], [0.0, 4.0]], radius=2.0)
-    >>> found.value, found.bound, found.standard_error
+    >>> complexity = rademacher_linear([[3.0, 0.0], [0.0, 4.0]], radius=2.0)
+    >>> complexity.value, complexity.bound, complexity.standard_error
     (5.0, 5.0, 0.0)
     """
     inputs = _table(X)
@@ -84,7 +84,7 @@ def rademacher_two_layer(
     starts: int = 40,
     seed: int = 0,
 ) -> Rademacher:
-    """Rademacher complexity of the networks sum_j a_j s(<w_j, x>) with |a|_1 <= l1_norm and unit w_j, on the rows of X.
+    """Return the Rademacher complexity of the networks sum_j a_j s(<w_j, x>), |a|_1 <= l1_norm, unit w_j, on the rows of X.
 
     Parameters
     ----------
@@ -95,14 +95,15 @@ def rademacher_two_layer(
     activation
         The activation s.
     width
-        Number of neurons of the networks. All their second-layer weight goes to the best neuron, so that it only multiplies the starts.
+        Number of neurons of the networks. The supremum gives all second-layer weight to the best neuron, so the width only multiplies
+        the number of starts.
     draws, starts, seed
         Sign patterns, and starting points of the ascent for each of them (per neuron).
 
     Examples
     --------
-    >>> found = rademacher_two_layer([[1.0, 0.0], [0.0, 1.0]], l1_norm=2.0)
-    >>> found.exact, round(found.bound, 6)
+    >>> complexity = rademacher_two_layer([[1.0, 0.0], [0.0, 1.0]], l1_norm=2.0)
+    >>> complexity.exact, round(complexity.bound, 6)
     (True, 2.828427)
     """
     inputs, s = _table(X), Activation(activation)
@@ -111,7 +112,7 @@ def rademacher_two_layer(
     exact = d == 2 and s.name == "relu"
     rng = np.random.default_rng(seed)
     patterns = all_signs(n) if n <= 8 else 1 - 2.0 * rng.integers(0, 2, (draws, n))
-    # a sign pattern's own random numbers do not depend on the width: more neurons only add starts
+    # the random numbers of a sign pattern do not depend on the width, so more neurons only add starts
     tops = [
         switching_supremum(inputs, signs)
         if exact
@@ -124,7 +125,7 @@ def rademacher_two_layer(
 
 
 def two_layer_bound(inputs: Array, l1_norm: float, activation: Activation) -> float:
-    """2 Lip gamma sqrt(sum |x|^2)/n, by contraction; needs s(0) = 0, and is infinite without it.
+    """Return 2 Lip gamma sqrt(sum |x|^2)/n, a bound by contraction that needs s(0) = 0 and is infinite without it.
 
     >>> two_layer_bound(np.array([[3.0, 4.0]]), 1.0, Activation("relu"))
     10.0
@@ -136,9 +137,9 @@ def two_layer_bound(inputs: Array, l1_norm: float, activation: Activation) -> fl
 
 
 def ascended(inputs: Array, signs: Array, s: Activation, starts: int, rng: np.random.Generator, steps: int = 150) -> float:
-    """sup over unit w of |sum_i e_i s(<w, x_i>)| by projected ascent from random starts, for both signs: a lower estimate.
+    """Return a lower estimate of sup over unit w of |sum_i e_i s(<w, x_i>)|, by projected ascent from random starts for both signs.
 
-    Half of the starts are drawn among directions that the signs favour, where the largest values are.
+    Half of the starts are drawn among directions aligned with the signs, where the largest values are.
     """
     d = inputs.shape[1]
     w = rng.standard_normal((starts, d))
@@ -164,10 +165,10 @@ def ascended(inputs: Array, signs: Array, s: Activation, starts: int, rng: np.ra
 
 
 def switching_supremum(inputs: Array, signs: Array) -> float:
-    """sup over unit w in the plane of |sum_i e_i relu(<w, x_i>)|, exactly.
+    """Return sup over unit w in the plane of |sum_i e_i relu(<w, x_i>)|, exactly.
 
-    Between the angles at which a neuron switches the sum is linear in w: its largest value on such an arc is at the direction of the
-    vector there, or at an end.
+    Between the angles at which a neuron switches, the sum is linear in w. Its largest value on such an arc is attained at the direction
+    of the vector there, or at an end.
 
     >>> round(switching_supremum(np.array([[3.0, 4.0], [0.0, 1.0]]), np.array([1.0, 1.0])), 12) == round(34**0.5, 12)
     True
@@ -192,7 +193,7 @@ def switching_supremum(inputs: Array, signs: Array) -> float:
 
 
 def all_signs(n: int) -> Array:
-    """Half of all sign patterns, the others being their opposites, shape (2^(n-1), n).
+    """Return half of all sign patterns, where the other half are their opposites, shape (2^(n-1), n).
 
     >>> all_signs(2).tolist()
     [[1.0, 1.0], [1.0, -1.0]]
@@ -202,7 +203,7 @@ def all_signs(n: int) -> Array:
 
 
 def random_signs(n: int, draws: int, seed: int) -> Array:
-    """Independent sign patterns, shape (draws, n)."""
+    """Return independent sign patterns, shape (draws, n)."""
     return 1 - 2.0 * np.random.default_rng(seed).integers(0, 2, (draws, n))
 
 

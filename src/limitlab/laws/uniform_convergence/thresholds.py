@@ -1,10 +1,10 @@
-"""Thresholds on the line: the exact law of the largest deviation over an infinite class, and the count of dichotomies.
+"""Thresholds on the line, an infinite class with an exact law of the largest deviation, and the count of dichotomies.
 
-Setting.  Classifiers f_a(x) = 1{x > a}, one for every real a, x uniform on [0, 1], loss 0 or 1. `label_noise`: "none", labels 1{x > c};
-          or "coin", labels by tossing coins, so that every classifier has the risk 1/2.
+Setting.  Classifiers f_a(x) = 1{x > a}, one for every real a, x uniform on [0, 1], loss 0 or 1. With `label_noise` "none" the labels are
+          1{x > c}; with "coin" they are random (fair coins), so that every classifier has the risk 1/2.
 Limit.    n -> infinity (the size); D = sqrt(n) sup_a |Rhat(f_a) - R(f_a)|.
-Result.   docs/theory/uniform_convergence.md, equations (9)-(11). Without noise D tends to Kolmogorov's variable K, whatever c (a Brownian
-          bridge seen from one of its points is a bridge again). With coins it is half the largest |W(1) - 2 W(t)|, and
+Result.   docs/theory/uniform_convergence.md, equations (9)-(11). Without noise D tends to Kolmogorov's variable K for every c, because the
+          increments of a Brownian bridge from one of its points are a bridge again. With coins it is half the largest |W(1) - 2 W(t)|, and
 
               P(D <= b) = 2 sum_{k >= 1} (-1)^(k+1) exp(-k^2 pi^2/(8 b^2)),   that is  D = pi/(4 K) in law.                    (10)
 
@@ -29,11 +29,11 @@ __all__ = ["ThresholdClass", "dichotomies"]
 Array = NDArray[Any]
 Noise = Literal["none", "coin"]
 
-DATA_SETS = 200  # in one draw
+DATA_SETS = 200  # number of data sets in one draw
 
 
 class ThresholdClass(Law):
-    """How far can empirical and true risk be apart over all thresholds on the line?
+    """How large can the gap between empirical and true risk be over all thresholds on the line?
 
     Examples
     --------
@@ -54,30 +54,32 @@ class ThresholdClass(Law):
         draws=100,
         rate=0.5,  # the empirical process moves in steps of 1/n
     )
-    # Both kinds of labels; a threshold off the middle
+    # Both kinds of labels; a threshold that is not in the middle
     points = (
         dict(label_noise="none", threshold=0.3),
         dict(label_noise="coin"),
     )
 
-    label_noise: Noise = parameter("none", "noise of the labels", note="none, or coin: labels by tossing coins")
+    label_noise: Noise = parameter(
+        "none", "noise of the labels", note="none, or coin: random labels, 0 or 1 with probability 1/2"
+    )
     threshold: float = parameter(
         0.3, "true threshold", note="without noise; the limit does not depend on it", symbol="c", least=0, most=1
     )
 
     def draw_cost(self, size: int) -> Cost:
-        """Many samples of a draw at once."""
+        """Return the cost of all data sets of a draw at once."""
         return Cost(1500.0 * size, 1e4 * size)
 
     def cdf(self, b: ArrayLike) -> Array:
-        """P(sqrt(n) sup |Rhat - R| <= b) in the limit."""
+        """Return P(sqrt(n) sup |Rhat - R| <= b) in the limit."""
         level = np.asarray(b, dtype=float)
         if self.label_noise == "none":
             return np.asarray(np.where(level > 0, 1 - kolmogorov(np.maximum(level, 0.0)), 0.0))
         return np.asarray(np.where(level > 0, kolmogorov(math.pi / 4 / np.maximum(level, 1e-300)), 0.0))  # (10)
 
     def quantile(self, p: ArrayLike) -> Array:
-        """The inverse of `cdf`."""
+        """Return the inverse of `cdf` at p."""
         share = np.asarray(p, dtype=float)
         if not ((share >= 0) & (share <= 1)).all():
             raise Refused(f"p = {p!r} is not allowed: must be between 0 and 1 (probabilities)")
@@ -87,7 +89,7 @@ class ThresholdClass(Law):
             return np.asarray(math.pi / 4 / kolmogi(share))
 
     def predicted(self) -> Values:
-        """Moments of Kolmogorov's variable, and of pi/4 over it (eq. 11)."""
+        """Return the moments of Kolmogorov's variable, or of pi/4 over this variable (eq. 11)."""
         if self.label_noise == "none":
             mean, square = math.sqrt(math.pi / 2) * math.log(2), math.pi**2 / 12
         else:
@@ -95,16 +97,16 @@ class ThresholdClass(Law):
         return dict(largest_deviation=mean, largest_deviation_std=math.sqrt(square - mean**2), accuracy=CLOSED_FORM)
 
     def measured(self, draw: Draw) -> Values:
-        """Several data sets."""
+        """Draw several data sets and compute their suprema."""
         worst = math.sqrt(draw.size) * self.suprema(draw.rng, draw.size, DATA_SETS)
         return dict(largest_deviation=worst.mean(), largest_deviation_std=worst.std(ddof=1))
 
     def suprema(self, rng: np.random.Generator, samples: int, data_sets: int) -> Array:
-        """sup |Rhat - R| of so many data sets, exactly: it is attained at a sample, from the left or from the right."""
+        """Return sup |Rhat - R| of `data_sets` data sets, exactly, since it is attained at a sample from the left or the right."""
         x = np.sort(rng.random((data_sets, samples)), axis=1)
         labels = x > self.threshold if self.label_noise == "none" else rng.random(x.shape) < 0.5
         none, every = np.zeros((data_sets, 1)), np.ones((data_sets, 1))
-        # errors of the threshold behind the first k samples: the ones among these k, and the zeros among the others
+        # errors of the threshold behind the first k samples: the labels 1 among these k, and the labels 0 among the others
         ones = np.concatenate([none, np.cumsum(labels, axis=1)], axis=1)
         empirical = (2 * ones - ones[:, -1:] + samples - np.arange(samples + 1)) / samples
         edges = np.concatenate([none, x, every], axis=1)
@@ -115,9 +117,9 @@ class ThresholdClass(Law):
 
 
 def dichotomies(points: int, dimension: int) -> int:
-    """In how many ways affine halfspaces can label so many points in general position (Cover's count, eq. 12).
+    """Return the number of labellings of points in general position by affine halfspaces (Cover's count, eq. 12).
 
-    It is 2^points exactly up to dimension + 1 points, the Vapnik-Chervonenkis dimension.
+    The number is 2^points exactly up to dimension + 1 points, the Vapnik-Chervonenkis dimension.
 
     >>> [dichotomies(n, 2) for n in (3, 4, 7)]
     [8, 14, 44]

@@ -1,4 +1,4 @@
-"""How far empirical and population risk can be apart, over all linear predictors of bounded norm.
+"""The largest gap between empirical and population risk over all linear predictors of bounded norm.
 
 Setting.  y = <theta*, x> + tau e, |theta*| = r, x standard Gaussian in R^d, n samples. Rhat(theta) = mean (y - <theta, x>)^2 and R its
           expectation, squared errors without a factor 1/2; the class is |theta| <= rho.
@@ -8,7 +8,7 @@ Result.   docs/theory/uniform_convergence.md, equations (4)-(5): with q = sqrt(r
               sup (Rhat - R) -> max_p  delta q^2 + 2 sqrt(delta) q E,
               sup (R - Rhat) -> max_p  E^2 - (E - sqrt(delta) q)_+^2,          p in [-rho, rho].
 
-Status.   Derived by Gordon's comparison; the first equals the exact value of a convex dual over the Marchenko-Pastur law.
+Status.   Derived by Gordon's comparison. The first equals the exact value of a convex dual over the Marchenko-Pastur law.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ __all__ = ["UniformConvergence", "exact_deviations"]
 Array = NDArray[Any]
 
 
-GRID = 721  # angles of the first look at the maximum
+GRID = 721  # angles at which the maximum is searched first
 
 
 def _highest(height: Callable[[Any], Any]) -> float:
-    """The maximum over angles in [0, pi] of a function with few peaks: a grid, then refinement around its best points."""
+    """Return the maximum over angles in [0, pi] of a function with few peaks, by a grid and refinement around its best points."""
     from scipy.optimize import minimize_scalar
 
     angles = np.linspace(0.0, np.pi, GRID)
@@ -40,13 +40,13 @@ def _highest(height: Callable[[Any], Any]) -> float:
     best = float(values.max())
     for peak in peaks[np.argsort(values[peaks])][-4:]:
         around = (float(angles[max(peak - 1, 0)]), float(angles[min(peak + 1, GRID - 1)]))
-        found = minimize_scalar(lambda angle: -height(angle), bounds=around, method="bounded", options={"xatol": 1e-11})
-        best = max(best, float(-found.fun))
+        refined = minimize_scalar(lambda angle: -height(angle), bounds=around, method="bounded", options={"xatol": 1e-11})
+        best = max(best, float(-refined.fun))
     return best
 
 
 def deviations(ratio: float, radius: float, signal: float, noise: float) -> tuple[float, float]:
-    """The limits of sup (Rhat - R) and of sup (R - Rhat) (eqs. 4-5); p = rho cos(angle), q = rho sin(angle).
+    """Return the limits of sup (Rhat - R) and of sup (R - Rhat) (eqs. 4-5), with p = rho cos(angle) and q = rho sin(angle).
 
     >>> [round(value, 10) for value in deviations(0.5, 1.0, 0.0, 1.0)]
     [2.5, 1.5]
@@ -69,14 +69,14 @@ def deviations(ratio: float, radius: float, signal: float, noise: float) -> tupl
 
 
 def exact_deviations(X: Array, y: Array, target: Array, noise: float, radius: float) -> tuple[float, float]:
-    """sup (Rhat - R) and sup (R - Rhat) over |theta| <= radius for one data set, exactly: two quadratic problems on a ball.
+    """Return sup (Rhat - R) and sup (R - Rhat) over |theta| <= radius for one data set, exact solutions of two problems on a ball.
 
     Parameters
     ----------
     X, y
-        Data; the inputs are taken to be standard Gaussian.
+        Data. The inputs are assumed to be standard Gaussian.
     target, noise
-        theta* and tau, which decide the population risk |theta - theta*|^2 + tau^2.
+        theta* and tau, which determine the population risk |theta - theta*|^2 + tau^2.
     radius
         rho.
 
@@ -96,12 +96,12 @@ def exact_deviations(X: Array, y: Array, target: Array, noise: float, radius: fl
 
 
 class UniformConvergence(Law):
-    """How far apart can empirical and population risk be, over all linear predictors of bounded norm?
+    """How large can the gap between empirical and population risk be, over all linear predictors of bounded norm?
 
     Examples
     --------
-    >>> found = UniformConvergence(ratio=0.1, radius=1.0, signal=1.0, noise=0.5).theory()
-    >>> round(float(found.sup_empirical_minus_population), 9), round(float(found.sup_population_minus_empirical), 9)
+    >>> limit = UniformConvergence(ratio=0.1, radius=1.0, signal=1.0, noise=0.5).theory()
+    >>> round(float(limit.sup_empirical_minus_population), 9), round(float(limit.sup_population_minus_empirical), 9)
     (1.109943731, 0.92984772)
     """
 
@@ -132,12 +132,12 @@ class UniformConvergence(Law):
     noise: float = parameter(0.5, least=0)
 
     def predicted(self) -> Values:
-        """Two maxima over an angle."""
+        """Return two maxima over an angle."""
         above, below = deviations(self.ratio, self.radius, self.signal, self.noise)
         return dict(sup_empirical_minus_population=above, sup_population_minus_empirical=below, accuracy=1e-12)
 
     def measured(self, draw: Draw) -> Values:
-        """One data set, and the exact suprema for it."""
+        """Draw one data set and compute its exact suprema."""
         d, n, rng = draw.size, draw.count("ratio"), draw.rng
         X = rng.standard_normal((n, d))
         target = np.zeros(d)
@@ -147,14 +147,14 @@ class UniformConvergence(Law):
         return dict(sup_empirical_minus_population=above, sup_population_minus_empirical=below)
 
 
-# -- The largest value of a quadratic function on a ball, exactly ----------------------------------------------------
+# -- the largest value of a quadratic function on a ball, exactly ----------------------------------------------------
 
 
 def largest_on_ball(curvatures: Array, slopes: Array, radius: float) -> float:
-    """max of sum_i a_i x_i^2 + 2 s_i x_i over |x| <= radius, for a quadratic in the basis of its eigenvectors.
+    """Return max of sum_i a_i x_i^2 + 2 s_i x_i over |x| <= radius, for a quadratic in the basis of its eigenvectors.
 
-    By duality it is the minimum over mu >= max(a, 0) of mu radius^2 + sum_i s_i^2/(mu - a_i), a convex function of one variable; no
-    duality gap, even where the slope has no component along the top eigenvectors (the hard case: then mu = max a).
+    By duality the maximum is the minimum over mu >= max(a, 0) of mu radius^2 + sum_i s_i^2/(mu - a_i), a convex function of one variable.
+    There is no duality gap, even if the slope has no component along the top eigenvectors (the hard case, in which mu = max a).
 
     Examples
     --------
@@ -181,7 +181,7 @@ def largest_on_ball(curvatures: Array, slopes: Array, radius: float) -> float:
     high = low + float(np.sqrt(s2.sum() / square))
     bottom = low + float(np.sqrt(s2[moving & (a >= low)].sum() / square)) / 2 if at_pole else low
     bottom = bottom if bottom > low or not at_pole else float(np.nextafter(low, np.inf))
-    if rise(high) <= 0:  # rounding: the root is where the whole slope points along the top
+    if rise(high) <= 0:  # only by rounding, if the whole slope points along the top eigenvectors
         return value(high)
     if rise(bottom) >= 0:
         return value(bottom)

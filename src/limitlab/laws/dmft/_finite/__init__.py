@@ -1,1 +1,1 @@
-"""Two-layer networks with exchangeable neurons: kernels, the Gaussian model, networks on Gaussian inputs, and how they are trained."""
+"""Two-layer networks with exchangeable neurons, their kernels, their Gaussian model, and their training on Gaussian inputs."""

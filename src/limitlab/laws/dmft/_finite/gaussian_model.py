@@ -1,6 +1,6 @@
-"""The Gaussian model of a two-layer network: responses to a sample that are a Gaussian process on the sphere of weights.
+"""The Gaussian model of a two-layer network, in which responses to a sample are a Gaussian process on the sphere of weights.
 
-Its covariance is h(<w, w'>), as for a network; the theory of two-layer dynamics is exact for it.
+Its covariance is h(<w, w'>), as for a network. The theory of two-layer dynamics is exact for this model.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Monomials:
-    """Features u(w) with u(w) . u(w') = h(w . w'): all monomials up to the degree of h, weighted.
+    """Features u(w) with u(w) . u(w') = h(w . w'), which are all weighted monomials up to the degree of h.
 
-    They form a tree: number 0 is 1, and number e is w[factors[e]] times number parents[e], whose factors are not larger.
+    They form a tree. Number 0 is the constant 1, and number e is w[factors[e]] times number parents[e], whose factors are not larger.
 
     Attributes
     ----------
     parents, factors, degrees
-        As above, and the number of factors.
+        Parent, last factor and number of factors of every monomial.
     weights
         The square root of the coefficient of that degree in h times the number of orders of the factors.
 
@@ -52,7 +52,7 @@ class Monomials:
     @classmethod
     @functools.lru_cache(maxsize=8)
     def of(cls, kernel: tuple[float, ...], dimension: int) -> Monomials:
-        """From the coefficients of h: every monomial of one degree less, times each factor from its last one on."""
+        """Return the monomials for the coefficients of h, each built from one of a degree less and a factor from its last one on."""
         numbers, factors, runs, orders = np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(1), np.ones(1)
         levels = [(numbers, factors, np.sqrt(kernel[0] * orders))]
         for degree, coefficient in enumerate(kernel[1:], 1):
@@ -68,13 +68,13 @@ class Monomials:
         return cls(parents, factors, degrees, weights)
 
     def products(self, w: Floats) -> Floats:
-        """All monomials without their weights, one column for every row w_j of W."""
+        """Return all monomials without their weights, one column for every row w_j of W."""
         products = np.empty((self.parents.size, w.shape[0]))
         _multiply(self.parents, self.factors, w.T.copy(), products)
         return products
 
     def pullback(self, w: Floats, products: Floats, cotangent: Floats) -> Floats:
-        """sum_e cotangent_ej grad products_ej, one row for every row of W; overwrites the cotangent."""
+        """Return sum_e cotangent_ej grad products_ej, one row for every row of W; the cotangent is overwritten."""
         gradient = np.zeros(w.T.shape)
         _differentiate(self.parents, self.factors, w.T.copy(), products, cotangent, gradient)
         return gradient.T
@@ -82,7 +82,7 @@ class Monomials:
 
 @numba.njit(cache=True)
 def _multiply(parents: Any, factors: Any, columns: Any, products: Any) -> None:
-    """Down the tree: every monomial is its factor times its parent."""
+    """Compute every monomial as its factor times its parent, from the root of the tree on."""
     for j in range(columns.shape[1]):
         products[0, j] = 1.0
     for e in range(1, parents.size):
@@ -92,7 +92,7 @@ def _multiply(parents: Any, factors: Any, columns: Any, products: Any) -> None:
 
 @numba.njit(cache=True)
 def _differentiate(parents: Any, factors: Any, columns: Any, products: Any, cotangent: Any, gradient: Any) -> None:
-    """Up the tree: the derivative with respect to a monomial goes on to its factor and to its parent."""
+    """Propagate the derivative with respect to every monomial to its factor and to its parent, from the leaves of the tree on."""
     for e in range(parents.size - 1, 0, -1):
         for j in range(columns.shape[1]):
             gradient[factors[e], j] += cotangent[e, j] * products[parents[e], j]
@@ -100,16 +100,16 @@ def _differentiate(parents: Any, factors: Any, columns: Any, products: Any, cota
 
 
 def monomials(kernels: Kernels, dimension: int) -> float:
-    """Entries of the symmetric tensors of all degrees that a kernel has."""
+    """Return the number of entries of the symmetric tensors of all degrees that a kernel has."""
     return float(sum(comb(dimension + int(k) - 1, int(k)) for k in np.flatnonzero(np.array(kernels.kernel))))
 
 
 def gaussian_samples(
     rng: np.random.Generator, kernels: Kernels, samples: int, target_direction: Floats, noise: float
 ) -> Samples:
-    """The Gaussian model, eq. (1a): g_i(w) = z_i . u(w) with Gaussian vectors z_i, since u(w) . u(w') = h(w . w').
+    """Draw the Gaussian model, eq. (1a), as g_i(w) = z_i . u(w) with Gaussian vectors z_i, since u(w) . u(w') = h(w . w').
 
-    A symmetric Gaussian tensor has one free entry per monomial: n C(d+k-1, k) numbers are stored for degree k, not n d^k.
+    A symmetric Gaussian tensor has one free entry per monomial, so n C(d+k-1, k) numbers are stored for degree k, not n d^k.
     """
     d, kernel = target_direction.size, np.array(kernels.kernel)
     degrees = np.flatnonzero(kernel)
@@ -124,7 +124,7 @@ def gaussian_samples(
     z = np.zeros((samples, known.size))
     z[:, known] = rng.standard_normal((samples, int(known.sum())))
     z *= u.weights
-    # phi = sum_k (s_k / h_k) (part of degree k of g at w_*) + what the neurons cannot see
+    # phi = sum_k (s_k / h_k) (part of degree k of g at w_*) + a part independent of all responses
     scale = np.zeros(kernel.size)
     scale[degrees] = np.resize(np.array([*kernels.target, *np.zeros(kernel.size)]), kernel.size)[degrees] / kernel[degrees]
     labels = z @ (scale[u.degrees] * u.products(target_direction[None, :])[:, 0])

@@ -1,4 +1,4 @@
-"""What the dynamics of a two-layer network see of its activation and target: three power series.
+"""The three power series through which activation and target enter the dynamics of a two-layer network.
 
 With sigma = sum_k c_k h_k and phi = sum_k b_k h_k in the orthonormal Hermite polynomials h_k, and unit vectors w, w', w_*,
 
@@ -26,7 +26,7 @@ DEGREE = 60
 """Degree at which the series of an activation is cut."""
 
 TAIL = 1e-3
-"""Largest share of h''(1) that the last quarter of the series may hold: more means that h''(1) may be infinite."""
+"""Largest share of h''(1) in the last quarter of the series. With a larger share h''(1) may be infinite."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Kernels:
     target_norm: float
 
     def h(self, q: ArrayLike, order: int = 0) -> Floats:
-        """h or its derivative of the given order.
+        """Return h or its derivative of order `order`.
 
         >>> Kernels((0.0, 0.5, 0.5), (), 0.0).h(1.0, order=2)
         np.float64(1.0)
@@ -50,7 +50,7 @@ class Kernels:
         return _series(self.kernel, q, order)
 
     def phihat(self, v: ArrayLike, order: int = 0) -> Floats:
-        """phihat or its derivative of the given order."""
+        """Return phihat or its derivative of order `order`."""
         return _series(self.target, v, order)
 
     @property
@@ -65,12 +65,12 @@ def _series(coefficients: tuple[float, ...], x: ArrayLike, order: int) -> Floats
 
 @functools.lru_cache(maxsize=256)
 def _derivative(coefficients: tuple[float, ...], order: int) -> Floats:
-    """Coefficients of a derivative of a power series."""
+    """Return the coefficients of a derivative of a power series."""
     return np.polynomial.polynomial.polyder(np.array(coefficients or (0.0,), dtype=float), order)
 
 
 def checked_kernels(kernel: Sequence[float], target: Sequence[float], target_norm: float | None) -> Kernels:
-    """Kernels given by their coefficients; ||phi||^2 defaults to the least value that is possible.
+    """Return the kernels with these coefficients, where ||phi||^2 defaults to its least possible value.
 
     >>> checked_kernels((0, 0.5), (0, 0.5), None).target_norm
     0.5
@@ -95,7 +95,7 @@ def checked_kernels(kernel: Sequence[float], target: Sequence[float], target_nor
 
 @functools.lru_cache(maxsize=64)
 def kernels_of(activation: Activation, target_function: Activation | None) -> Kernels:
-    """Kernels of an activation and a target function (None: pure noise), from their Hermite coefficients.
+    """Return the kernels of an activation and a target function (None for pure noise), from their Hermite coefficients.
 
     >>> kernels = kernels_of(Activation("erf"), None)
     >>> bool(abs(kernels.h(1.0) - 2 / np.pi * np.arcsin(2 / 3)) < 1e-9)
@@ -120,6 +120,6 @@ def kernels_of(activation: Activation, target_function: Activation | None) -> Ke
 
 
 def _trimmed(coefficients: Floats) -> tuple[float, ...]:
-    """Without trailing coefficients that are rounding."""
+    """Return the coefficients without trailing ones that are rounding errors."""
     keep = np.flatnonzero(np.abs(coefficients) > 1e-14 * max(float(np.abs(coefficients).max()), 1e-300))
     return tuple(float(x) for x in coefficients[: keep[-1] + 1]) if keep.size else (0.0,)

@@ -1,4 +1,4 @@
-"""Two-layer networks that learn a target of several directions: the exact population flow in R^d, and one-pass SGD.
+"""Two-layer networks that learn a target of several directions, by the exact population flow in R^d and by one-pass SGD.
 
 f(x) = (1/m) sum_i a_i sigma(<w_i, x>) with unit w_i, x ~ N(0, I_d), target sum_l b_l prod_j h_{l_j}(x_j) in the orthonormal Hermite
 polynomials of the first k coordinates, sigma = sum_k c_k h_k.
@@ -20,7 +20,7 @@ Target = Sequence[tuple[Sequence[int], float]]
 
 
 def random_weights(rng: np.random.Generator, overlaps: Floats, dimension: int) -> Floats:
-    """Unit rows with given first coordinates, the others in a uniform direction.
+    """Return unit rows with the first coordinates `overlaps` and the others in a uniform direction.
 
     >>> w = random_weights(np.random.default_rng(0), np.array([[0.6, 0.0]]), 5)
     >>> w[0, :2].tolist(), round(float(w[0] @ w[0]), 12)
@@ -35,7 +35,7 @@ def random_weights(rng: np.random.Generator, overlaps: Floats, dimension: int) -
 def population_flow(
     hermite: Sequence[float], target: Target, a: Floats, w: Floats, times: Sequence[float] | Floats, step: float = 0.05
 ) -> list[tuple[Floats, Floats]]:
-    """(a, w) at the times under the gradient flow of the population risk, w on the sphere of R^d.
+    """Return (a, w) at the times under the gradient flow of the population risk, with w on the sphere of R^d.
 
     >>> a, w = population_flow((0.0, 1.0), [((1,), 1.0)], np.ones(1), np.array([[0.6, 0.8]]), [20.0])[0]
     >>> float(w[0, 0].round(6)), float(a[0].round(6))
@@ -58,7 +58,7 @@ def population_flow(
 
 
 def signal(hermite: Floats, target: Target, v: Floats) -> tuple[Floats, Floats]:
-    """E sigma(<w, x>) phi(x) for rows v of projections, and its gradient in v, term by term.
+    """Return E sigma(<w, x>) phi(x) for rows v of projections, and its gradient in v, term by term.
 
     >>> value, gradient = signal(np.array([0.0, 0.7, 0.5]), [((1, 0), 1.0), ((1, 1), 1.0)], np.array([[0.4, 0.2]]))
     >>> value.round(6).tolist(), gradient.round(6).tolist()
@@ -79,7 +79,7 @@ def signal(hermite: Floats, target: Target, v: Floats) -> tuple[Floats, Floats]:
 
 
 def _monomial(v: Floats, degrees: Sequence[int]) -> Floats | float:
-    """prod_j v_j^degree_j of every row: column by column, which is quicker than an array of powers."""
+    """Return prod_j v_j^degree_j of every row, column by column because this is faster than an array of powers."""
     product: Floats | float = 1.0
     for j, degree in enumerate(degrees):
         if degree:
@@ -88,7 +88,7 @@ def _monomial(v: Floats, degrees: Sequence[int]) -> Floats | float:
 
 
 def network_risk(hermite: Sequence[float], target: Target, a: Floats, w: Floats) -> float:
-    """E (phi - f)^2 of a network with unit rows w."""
+    """Return E (phi - f)^2 of a network with unit rows w."""
     c = np.asarray(hermite, dtype=float)
     value, _ = signal(c, target, w[:, : len(target[0][0])])
     norm = sum(weight**2 for _, weight in target)
@@ -106,7 +106,7 @@ def one_pass_sgd(
     step: float,
     batch: int,
 ) -> list[tuple[Floats, Floats]]:
-    """(a, w) at the times under SGD with fresh samples, `batch` of them per step; weights stay on the sphere."""
+    """Return (a, w) at the times under SGD with `batch` fresh samples per step, with weights on the sphere."""
     from numpy.polynomial.hermite_e import hermeder, hermeval
 
     scaled = np.array([c / math.sqrt(math.factorial(k)) for k, c in enumerate(hermite)])
@@ -130,7 +130,7 @@ def one_pass_sgd(
 
 
 def labels(target: Target, x: Floats) -> Floats:
-    """phi(x), row by row.
+    """Return phi(x), row by row.
 
     >>> labels([((1, 0), 1.0), ((1, 1), 1.0)], np.array([[2.0, 3.0]])).tolist()
     [8.0]

@@ -1,7 +1,7 @@
-"""Training a two-layer system: gradient flow, stochastic descent on a training set, one pass over fresh samples.
+"""Training of a two-layer system by gradient flow, by stochastic descent on a training set, or in one pass over fresh samples.
 
-Time is that of docs/theory/two_layer_dynamics.md: theta' = -(n/d) grad R_hat with R_hat = (1/2n) sum (y - f)^2, tangentially to the
-sphere for the first layer; for one pass it is the population's.
+Time is that of docs/theory/two_layer_dynamics.md, theta' = -(n/d) grad R_hat with R_hat = (1/2n) sum (y - f)^2, tangentially to the
+sphere for the first layer. For one pass it is the time of the population.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from limitlab.numerics.ode import euler, follow, runge_kutta
 Floats = NDArray[np.float64]
 
 
-# -- What gradient descent sees of a two-layer system: labels and responses of a real network on Gaussian inputs, and
+# -- labels and responses of a real network on Gaussian inputs ------------------------------------------------------
 
 Function = Callable[[Floats], Floats]
 Functions = tuple[Function, Function, Function]
@@ -29,7 +29,7 @@ Responses = Callable[[Floats], tuple[Floats, Callable[[Floats], Floats]]]
 
 @dataclass(frozen=True)
 class Samples:
-    """What gradient descent sees: labels, and for weights W (m x d) the responses g_i(w_j) with their pullback.
+    """Labels, and for weights W (m x d) the responses g_i(w_j) with their pullback, which are all that training uses.
 
     `responses(W)` returns the n x m matrix of responses and a function that maps an n x m matrix B to sum_i B_ij grad g_i(w_j).
     """
@@ -42,7 +42,7 @@ class Samples:
 def exchangeable_weights(
     rng: np.random.Generator, dimension: int, width: int, overlap: float, correlation: float
 ) -> tuple[Floats, Floats]:
-    """Unit vectors w_1..w_m with these exact inner products, and the target direction w_*, turned at random.
+    """Return unit vectors w_1..w_m with these exact inner products and the target direction w_*, rotated at random.
 
     >>> w, target = exchangeable_weights(np.random.default_rng(0), 5, 3, 0.2, 0.1)
     >>> np.round(w @ w.T, 12)[0], np.round(w @ target, 12)
@@ -61,7 +61,10 @@ def exchangeable_weights(
 def network_samples(
     rng: np.random.Generator, functions: Functions, samples: int, target_direction: Floats, noise: float
 ) -> Samples:
-    """A real network on Gaussian inputs: g_i(w) = sigma(<w, x_i>), y_i = phi(<w_*, x_i>) + noise; functions: sigma, sigma', phi."""
+    """Draw a real network on Gaussian inputs, g_i(w) = sigma(<w, x_i>) and y_i = phi(<w_*, x_i>) + noise.
+
+    `functions` are sigma, sigma' and phi.
+    """
     sigma, slope, phi = functions
     x = rng.standard_normal((samples, target_direction.size))
     labels = noise * rng.standard_normal(samples) + phi(x @ target_direction)
@@ -74,12 +77,12 @@ def network_samples(
 
 
 def network_functions(activation: Activation, target_function: Activation | None) -> Functions:
-    """sigma, its derivative and phi (0 if there is no target)."""
+    """Return sigma, its derivative and phi (0 if there is no target)."""
     return activation, activation.derivative, target_function if target_function is not None else np.zeros_like
 
 
 def with_label_norm(samples: Samples, noise: float) -> Samples:
-    """Pure-noise labels rescaled to the norm noise * sqrt(n) that they have in the limit: most of the fluctuations are in their norm.
+    """Rescale pure-noise labels to the norm noise * sqrt(n) of the limit, which removes most of the fluctuations.
 
     >>> samples = with_label_norm(Samples(np.array([1.0, 2.0]), lambda w: (w, lambda b: b), 3), 0.5)
     >>> round(float(samples.labels @ samples.labels), 12)
@@ -90,7 +93,9 @@ def with_label_norm(samples: Samples, noise: float) -> Samples:
 
 
 def hermite_functions(kernels: Kernels) -> Functions:
-    """An activation, its derivative and a target with these kernels: sigma = sum sqrt(h_k) h_k, phi = sum (s_k / sqrt(h_k)) h_k.
+    """Return an activation, its derivative and a target with these kernels.
+
+    They are sigma = sum sqrt(h_k) h_k and phi = sum (s_k / sqrt(h_k)) h_k.
 
     >>> sigma, _, _ = hermite_functions(Kernels((0.0, 4.0), (), 0.0))
     >>> float(sigma(np.array(1.5)))
@@ -117,7 +122,7 @@ class Track:
     a: list[Floats]
 
     def train_error(self, samples: Samples) -> Floats:
-        """Mean squared residual on a training set at every time."""
+        """Return the mean squared residual on a training set at every time."""
         errors = []
         for w, a in zip(self.w, self.a, strict=True):
             values, _ = samples.responses(w)
@@ -126,7 +131,7 @@ class Track:
 
 
 def gradient_flow(samples: Samples, w: Floats, a: Floats, times: Floats, step: float, speed: float = 1.0) -> Track:
-    """Runge-Kutta of order 4 with steps of at most `step`; rows of W are put back on the sphere after every step.
+    """Integrate gradient flow by Runge-Kutta of order 4 with steps of at most `step`, with W projected to the sphere after each.
 
     `speed` multiplies the velocity of the second layer: 0 freezes it.
     """
@@ -137,7 +142,7 @@ def gradient_flow(samples: Samples, w: Floats, a: Floats, times: Floats, step: f
 def stochastic_descent(
     samples: Samples, w: Floats, a: Floats, times: Floats, step: float, speed: float, batch: int, rng: np.random.Generator
 ) -> Track:
-    """Minibatch gradient descent with time step `step`: every update uses a fresh random `batch` of the training set."""
+    """Run minibatch gradient descent with time step `step`, where every update uses a fresh random `batch` of the training set."""
     n = samples.labels.size
 
     def velocity(_: float, weights: Weights) -> Weights:
@@ -158,7 +163,7 @@ def one_pass_descent(
     times: Floats,
     step: float,
 ) -> Track:
-    """Stochastic descent on fresh samples, d of them per step; `functions` are sigma, sigma' and phi. Population time.
+    """Run stochastic descent on d fresh samples per step in population time; `functions` are sigma, sigma' and phi.
 
     Both the Euler error and the diffusion that the sampling noise adds are proportional to `step`.
     """
@@ -177,7 +182,7 @@ def one_pass_descent(
 
 
 def _velocity(samples: Samples, weights: Weights, speed: float, mask: Floats | None = None) -> Weights:
-    """-(n/d) grad R_hat, with the part along w_j removed."""
+    """Return -(n/d) grad R_hat without the part along w_j."""
     w, a = weights
     m, d = a.size, samples.dimension
     values, pullback = samples.responses(w)
@@ -202,7 +207,7 @@ def _track(states: Iterable[Weights]) -> Track:
 
 
 def observables(track: Track, kernels: Kernels, target_direction: Floats, noise: float) -> dict[str, Floats]:
-    """Averages over neurons and pairs; the test error given the weights is exact, eq. (2) at equal times."""
+    """Return averages over neurons and pairs. The test error given the weights is exact, eq. (2) at equal times."""
     result: dict[str, list[float]] = {name: [] for name in ("test_error", "second_layer", "overlap", "correlation")}
     for w, a in zip(track.w, track.a, strict=True):
         m, v, gram = a.size, w @ target_direction, w @ w.T

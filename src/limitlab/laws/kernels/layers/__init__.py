@@ -1,1 +1,1 @@
-"""Networks from parts: each layer maps a pair of kernels (infinite width) and a table of signals (finite width)."""
+"""Networks made of layers, where a layer maps a pair of kernels (infinite width) and a table of signals (finite width)."""

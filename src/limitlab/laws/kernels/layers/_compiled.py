@@ -1,4 +1,4 @@
-"""Compiled loops of the layers: sums of kernels over a filter's offsets."""
+"""Compiled loops of the layers, which sum kernels over a filter's offsets."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def add(to: Array, source: Array) -> None:
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def diagonal_sums(tables: Array, before: int, side: int, after: int, half: int, circular: bool) -> Array:
-    """sum_o M[p + o, q + o] over |o| <= half along one side of the positions, for tables of shape (pairs, positions, positions).
+    """Return sum_o M[p + o, q + o] over |o| <= half along one side of the positions, for tables (pairs, positions, positions).
 
-    Positions are (before, side, after), in this order. One side at a time, a square filter costs two passes instead of its area. In a row
-    the places (q, after) are neighbours, so that a shift of q is a shift of the row by `after`.
+    Positions are (before, side, after), in this order. The sum runs along one side at a time, so that a square filter costs two passes
+    instead of its area. In a row the entries (q, after) are neighbours, so that a shift of q is a shift of the row by `after`.
     """
     pairs = tables.shape[0]
     length = side * after
@@ -46,6 +46,6 @@ def diagonal_sums(tables: Array, before: int, side: int, after: int, half: int, 
                         for c in range(before):
                             base = c * length
                             add(to[base + low : base + high], source[base + low + shift : base + high + shift])
-                            if circular:  # what has left at one end comes back at the other
+                            if circular:  # entries beyond one end continue at the other
                                 add(to[base + high : base + length], source[base : base + length - high])
     return out

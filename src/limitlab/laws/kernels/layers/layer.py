@@ -1,6 +1,6 @@
-"""What a layer is, and the kernels that layers map.
+"""The interface of a layer, and the layers with the kernels that they map.
 
-A signal has positions (the pixels of an image; one position for a plain vector). Between positions p of an input x and q of an input y,
+A signal has positions (the pixels of an image, or one position for a plain vector). Between positions p of an input x and q of an input y,
 `nngp` is the covariance of the signals at the start and `ntk` the tangent kernel, per channel (docs/theory/tangent_kernels.md, section 3).
 """
 
@@ -38,7 +38,7 @@ class Kernels:
     nngp, ntk
         Covariance and tangent kernel between them, shape (inputs, inputs, P, P).
     shape
-        How the P positions are arranged: () for one, (P,) on a line, (height, width) in an image.
+        The arrangement of the P positions: () for one, (P,) on a line, (height, width) in an image.
     """
 
     first: Array
@@ -49,42 +49,42 @@ class Kernels:
 
     @property
     def covariances(self) -> tuple[Array, Array, Array]:
-        """What a linear layer treats alike."""
+        """The three arrays that a linear layer maps in the same way."""
         return self.first, self.second, self.nngp
 
 
 class Layer(Protocol):
-    """One part of a network: its kernels at infinite width, its parameters and its function at finite width."""
+    """One part of a network, with its kernels at infinite width and its parameters and function at finite width."""
 
     def kernels(self, inputs: Kernels) -> Kernels:
-        """The kernels of the output from those of the input."""
+        """Return the kernels of the output from those of the input."""
         ...
 
     def start(self, rng: np.random.Generator, shape: tuple[int, ...], width: int) -> tuple[Parameters, tuple[int, ...]]:
-        """Parameters at the start for a signal of this shape (positions, then channels), and the shape of the output."""
+        """Return parameters at the start for a signal of this shape (positions, then channels), and the shape of the output."""
         ...
 
     def apply(self, parameters: Parameters, x: Any) -> Any:
-        """The output for inputs of shape (inputs, positions, channels); NumPy or JAX arrays."""
+        """Return the output for inputs of shape (inputs, positions, channels), NumPy or JAX arrays."""
         ...
 
 
 def input_kernels(X: Array, Y: Array) -> Kernels:
-    """Kernels of the inputs themselves, per channel: tables (inputs, channels) or images (inputs, *positions, channels).
+    """Return kernels of the inputs per channel, for tables (inputs, channels) or images (inputs, *positions, channels).
 
     >>> input_kernels(np.ones((1, 2)), np.ones((3, 2))).nngp.shape
     (1, 3, 1, 1)
     """
     shape, channels = X.shape[1:-1], X.shape[-1]
     first, second = (table.reshape(len(table), -1, channels) for table in (X, Y))
-    own = [np.einsum("ipc,iqc->ipq", table, table) / channels for table in (first, second)]
+    within = [np.einsum("ipc,iqc->ipq", table, table) / channels for table in (first, second)]
     positions = first.shape[1]
     flat = (first.reshape(-1, channels) @ second.reshape(-1, channels).T).reshape(len(X), positions, len(Y), positions)
     nngp = np.ascontiguousarray(flat.transpose(0, 2, 1, 3)) / channels
-    return Kernels(own[0], own[1], nngp, np.zeros_like(nngp), shape)
+    return Kernels(within[0], within[1], nngp, np.zeros_like(nngp), shape)
 
 
-# -- A fully connected layer: Sigma -> w^2 Sigma + b^2, Theta -> w^2 Theta + the new Sigma (docs/theory/tangent_kernel
+# -- a fully connected layer: Sigma -> w^2 Sigma + b^2, Theta -> w^2 Theta + the new Sigma (docs/theory/tangent_kernels.md, eq. 6)
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Dense:
     weight_std, bias_std
         Standard deviations w of the weights and b of the biases.
     outputs
-        Channels of the output of a finite network; None: its width.
+        Channels of the output of a finite network. None means its width.
 
     Examples
     --------
@@ -110,23 +110,23 @@ class Dense:
     outputs: int | None = None
 
     def kernels(self, inputs: Kernels) -> Kernels:
-        """The kernels of the output."""
+        """Return the kernels of the output."""
         w2, b2 = self.weight_std**2, self.bias_std**2
         first, second, nngp = (w2 * part + b2 for part in inputs.covariances)
         return replace(inputs, first=first, second=second, nngp=nngp, ntk=w2 * inputs.ntk + nngp)
 
     def start(self, rng: np.random.Generator, shape: tuple[int, ...], width: int) -> tuple[Parameters, tuple[int, ...]]:
-        """Standard Gaussian weights (channels, outputs) and biases."""
+        """Draw standard Gaussian weights (channels, outputs) and biases."""
         outputs = width if self.outputs is None else self.outputs
         return [rng.standard_normal((shape[-1], outputs)), rng.standard_normal(outputs)], (*shape[:-1], outputs)
 
     def apply(self, parameters: Parameters, x: Any) -> Any:
-        """The signal times the weights, plus the biases."""
+        """Return the signal times the weights, plus the biases."""
         weights, biases = parameters
         return self.weight_std / np.sqrt(x.shape[-1]) * (x @ weights) + self.bias_std * biases
 
 
-# -- An activation: Sigma -> T(Sigma), Theta -> Theta T'(Sigma), entry by entry (docs/theory/tangent_kernels.md, eqs.
+# -- an activation: Sigma -> T(Sigma), Theta -> Theta T'(Sigma), entry by entry (docs/theory/tangent_kernels.md, eq. 6)
 
 
 @dataclass(frozen=True)
@@ -148,37 +148,37 @@ class Nonlinear:
     activation: Any = "relu"
 
     def kernels(self, inputs: Kernels) -> Kernels:
-        """The kernels of the output."""
+        """Return the kernels of the output."""
         s = Activation(self.activation)
-        q1, q2 = (np.diagonal(own, axis1=1, axis2=2) for own in (inputs.first, inputs.second))
+        q1, q2 = (np.diagonal(within, axis1=1, axis2=2) for within in (inputs.first, inputs.second))
         n, m, positions, _ = inputs.nngp.shape
         pairs = inputs.nngp.transpose(0, 2, 1, 3).reshape(n * positions, m * positions)
         value, slope = (
             part.reshape(n, positions, m, positions).transpose(0, 2, 1, 3)
             for part in dual_matrix(s, q1.ravel(), q2.ravel(), pairs)
         )
-        own = [self._own(s, q, table) for q, table in ((q1, inputs.first), (q2, inputs.second))]
-        return replace(inputs, first=own[0], second=own[1], nngp=value, ntk=inputs.ntk * slope)
+        within = [self._own(s, q, table) for q, table in ((q1, inputs.first), (q2, inputs.second))]
+        return replace(inputs, first=within[0], second=within[1], nngp=value, ntk=inputs.ntk * slope)
 
     @staticmethod
     def _own(s: Activation, q: Array, table: Array) -> Array:
         return np.array([dual_matrix(s, row, row, block).value for row, block in zip(q, table, strict=True)])
 
     def start(self, rng: np.random.Generator, shape: tuple[int, ...], width: int) -> tuple[Parameters, tuple[int, ...]]:
-        """There are no parameters."""
+        """Return no parameters, and the unchanged shape."""
         return (), shape
 
     def apply(self, parameters: Parameters, x: Any) -> Any:
-        """s(x)."""
+        """Return s(x)."""
         return Activation(self.activation)(x)
 
 
-# -- Layers that join positions: flattening, averaging all of them, averaging windows (docs/theory/tangent_kernels.md,
+# -- layers that join positions: flattening, averaging all of them, averaging windows (docs/theory/tangent_kernels.md, eq. 8)
 
 
 @dataclass(frozen=True)
 class Flatten:
-    """All positions become channels: kernels are the mean over equal positions.
+    """Layer that turns all positions into channels, whose kernels are means over equal positions.
 
     >>> from limitlab.laws import Dense, Network
     >>> Network(Flatten(), Dense()).ntk(np.ones((1, 4, 2))).tolist()
@@ -186,21 +186,21 @@ class Flatten:
     """
 
     def kernels(self, inputs: Kernels) -> Kernels:
-        """The mean of the diagonals."""
+        """Return the means of the diagonals."""
         return _one_position(inputs, lambda part: np.trace(part, axis1=-2, axis2=-1) / part.shape[-1])
 
     def start(self, rng: np.random.Generator, shape: tuple[int, ...], width: int) -> tuple[Parameters, tuple[int, ...]]:
-        """There are no parameters."""
+        """Return no parameters, and the shape of one row."""
         return (), (math.prod(shape),)
 
     def apply(self, parameters: Parameters, x: Any) -> Any:
-        """One row per input."""
+        """Return one row per input."""
         return x.reshape(len(x), -1)
 
 
 @dataclass(frozen=True)
 class GlobalAverage:
-    """The mean over all positions: kernels are the mean over all pairs of positions.
+    """Layer that returns the mean over all positions, whose kernels are means over all pairs of positions.
 
     >>> from limitlab.laws import Dense, Network
     >>> Network(GlobalAverage(), Dense()).ntk(np.ones((1, 4, 2))).tolist()
@@ -208,26 +208,26 @@ class GlobalAverage:
     """
 
     def kernels(self, inputs: Kernels) -> Kernels:
-        """The mean of all entries."""
+        """Return the means of all entries."""
         return _one_position(inputs, lambda part: part.mean(axis=(-2, -1)))
 
     def start(self, rng: np.random.Generator, shape: tuple[int, ...], width: int) -> tuple[Parameters, tuple[int, ...]]:
-        """There are no parameters."""
+        """Return no parameters, and the number of channels."""
         return (), (shape[-1],)
 
     def apply(self, parameters: Parameters, x: Any) -> Any:
-        """The mean signal."""
+        """Return the mean signal."""
         return x.mean(axis=tuple(range(1, x.ndim - 1)))
 
 
 @dataclass(frozen=True)
 class AveragePool:
-    """The mean over windows that do not overlap.
+    """Layer that returns means over windows that do not overlap.
 
     Parameters
     ----------
     window
-        Side of a window; it must divide every side of the signal.
+        Side of a window. It must divide every side of the signal.
 
     Examples
     --------
@@ -239,7 +239,7 @@ class AveragePool:
     window: int = 2
 
     def kernels(self, inputs: Kernels) -> Kernels:
-        """Means over pairs of windows."""
+        """Return the means over pairs of windows."""
         shape = self._shape(inputs.shape)
         first, second, nngp, ntk = (self._pooled(part, inputs.shape) for part in (*inputs.covariances, inputs.ntk))
         return replace(inputs, first=first, second=second, nngp=nngp, ntk=ntk, shape=shape)
@@ -256,11 +256,11 @@ class AveragePool:
         return np.asarray(table.reshape(*lead, *split).mean(axis=windows)).reshape(*lead, positions, positions)
 
     def start(self, rng: np.random.Generator, shape: tuple[int, ...], width: int) -> tuple[Parameters, tuple[int, ...]]:
-        """There are no parameters."""
+        """Return no parameters, and the shape after pooling."""
         return (), (*self._shape(shape[:-1]), shape[-1])
 
     def apply(self, parameters: Parameters, x: Any) -> Any:
-        """The mean signal of every window."""
+        """Return the mean signal of every window."""
         split = [size for side in x.shape[1:-1] for size in (side // self.window, self.window)]
         windows = tuple(2 + 2 * axis for axis in range(x.ndim - 2))
         return x.reshape(len(x), *split, x.shape[-1]).mean(axis=windows)
@@ -271,7 +271,7 @@ def _one_position(inputs: Kernels, mean: Callable[[Array], Array]) -> Kernels:
     return Kernels(first, second, nngp, ntk, ())
 
 
-# -- A convolution: kernels are averaged over the filter's offsets, the same for both positions (docs/theory/tangent_k
+# -- a convolution: kernels are averaged over the filter's offsets, the same for both positions (docs/theory/tangent_kernels.md, eq. 7)
 
 
 @dataclass(frozen=True)
@@ -285,9 +285,9 @@ class Convolution:
     weight_std, bias_std
         Standard deviations w of the weights and b of the biases.
     padding
-        "circular" (the edges meet) or "zero".
+        "circular" (opposite edges are neighbours) or "zero".
     outputs
-        Channels of the output of a finite network; None: its width.
+        Channels of the output of a finite network. None means its width.
 
     Examples
     --------
@@ -309,21 +309,21 @@ class Convolution:
             raise Refused(f"padding = {self.padding!r} is not allowed: must be 'circular' or 'zero'")
 
     def offsets(self, dimensions: int) -> list[tuple[int, ...]]:
-        """All offsets of the filter."""
+        """Return all offsets of the filter."""
         if dimensions == 0:
             raise Refused("a convolution needs inputs with positions: give tables of shape (inputs, positions, channels)")
         half = self.filter // 2
         return list(product(range(-half, half + 1), repeat=dimensions))
 
     def kernels(self, inputs: Kernels) -> Kernels:
-        """The kernels of the output."""
+        """Return the kernels of the output."""
         w2, b2 = self.weight_std**2, self.bias_std**2
         first, second, nngp = (w2 * self._average(part, inputs.shape) + b2 for part in inputs.covariances)
         ntk = w2 * self._average(inputs.ntk, inputs.shape) + nngp if inputs.ntk.any() else nngp.copy()
         return replace(inputs, first=first, second=second, nngp=nngp, ntk=ntk)
 
     def _average(self, table: Array, shape: tuple[int, ...]) -> Array:
-        """The mean over offsets o of the entries (p + o, q + o)."""
+        """Return the mean over offsets o of the entries (p + o, q + o)."""
         from limitlab.laws.kernels.layers._compiled import diagonal_sums
 
         count = len(self.offsets(len(shape)))
@@ -336,13 +336,13 @@ class Convolution:
         return table / count
 
     def start(self, rng: np.random.Generator, shape: tuple[int, ...], width: int) -> tuple[Parameters, tuple[int, ...]]:
-        """Standard Gaussian weights (offsets, channels, outputs) and biases."""
+        """Draw standard Gaussian weights (offsets, channels, outputs) and biases."""
         outputs = width if self.outputs is None else self.outputs
         count = len(self.offsets(len(shape) - 1))
         return [rng.standard_normal((count, shape[-1], outputs)), rng.standard_normal(outputs)], (*shape[:-1], outputs)
 
     def apply(self, parameters: Parameters, x: Any) -> Any:
-        """The sum over offsets of shifted signals times weights."""
+        """Return the sum over offsets of shifted signals times weights."""
         weights, biases = parameters
         numpy = x.__array_namespace__()
         axes = tuple(range(1, x.ndim - 1))
@@ -352,7 +352,7 @@ class Convolution:
 
 
 def shifted(x: Any, axes: tuple[int, ...], offset: tuple[int, ...], padding: str, numpy: Any = np) -> Any:
-    """x at p + offset for every position p, around the edge or with zeros beyond it.
+    """Return x at p + offset for every position p, with circular continuation or zeros beyond the edge.
 
     >>> shifted(np.arange(4), (0,), (1,), "zero").tolist(), shifted(np.arange(4), (0,), (1,), "circular").tolist()
     ([1, 2, 3, 0], [1, 2, 3, 0])
@@ -369,12 +369,12 @@ def shifted(x: Any, axes: tuple[int, ...], offset: tuple[int, ...], padding: str
     return moved
 
 
-# -- Layers one after another and side by side; a residual block is a branch beside the identity (docs/theory/tangent_
+# -- layers in sequence and in parallel; a residual block adds a branch to the identity (docs/theory/tangent_kernels.md, eq. 9)
 
 
 @dataclass(frozen=True, init=False)
 class Serial:
-    """Layers one after another.
+    """A sequence of layers.
 
     >>> from limitlab.laws import Dense, Nonlinear
     >>> len(Serial(Dense(), Nonlinear("relu")).layers)
@@ -387,32 +387,32 @@ class Serial:
         object.__setattr__(self, "layers", layers)
 
     def kernels(self, inputs: Kernels) -> Kernels:
-        """The kernels after the last layer."""
+        """Return the kernels after the last layer."""
         for layer in self.layers:
             inputs = layer.kernels(inputs)
         return inputs
 
     def start(self, rng: np.random.Generator, shape: tuple[int, ...], width: int) -> tuple[Parameters, tuple[int, ...]]:
-        """The parameters of every layer."""
+        """Return the parameters of every layer, and the shape of the output."""
         parameters = []
         for layer in self.layers:
-            own, shape = layer.start(rng, shape, width)
-            parameters.append(own)
+            parameters_of_layer, shape = layer.start(rng, shape, width)
+            parameters.append(parameters_of_layer)
         return parameters, shape
 
     def apply(self, parameters: Parameters, x: Any) -> Any:
-        """The output of the last layer."""
-        for layer, own in zip(self.layers, parameters, strict=True):
-            x = layer.apply(own, x)
+        """Return the output of the last layer."""
+        for layer, parameters_of_layer in zip(self.layers, parameters, strict=True):
+            x = layer.apply(parameters_of_layer, x)
         return x
 
 
 @dataclass(frozen=True, init=False)
 class Parallel:
-    """The sum of branches that read the same signal.
+    """The sum of branches with the same input.
 
-    All branches but one must end in weights of their own (`Dense` or `Convolution`): then their outputs are uncorrelated and their
-    kernels add up.
+    All branches except one must end in separate weights (`Dense` or `Convolution`). Then their outputs are uncorrelated, and the kernel of
+    the sum is the sum of their kernels.
 
     Examples
     --------
@@ -432,31 +432,34 @@ class Parallel:
             )
 
     def kernels(self, inputs: Kernels) -> Kernels:
-        """The sums of the branches' kernels."""
-        found = [branch.kernels(inputs) for branch in self.branches]
-        if len({part.nngp.shape for part in found}) > 1:
+        """Return the sums of the branches' kernels."""
+        kernels = [branch.kernels(inputs) for branch in self.branches]
+        if len({part.nngp.shape for part in kernels}) > 1:
             raise Refused("branches are not allowed: their outputs have different positions and cannot be added")
         first, second, nngp, ntk = (
-            np.sum([getattr(part, name) for part in found], axis=0) for name in ("first", "second", "nngp", "ntk")
+            np.sum([getattr(part, name) for part in kernels], axis=0) for name in ("first", "second", "nngp", "ntk")
         )
-        return Kernels(first, second, nngp, ntk, found[0].shape)
+        return Kernels(first, second, nngp, ntk, kernels[0].shape)
 
     def start(self, rng: np.random.Generator, shape: tuple[int, ...], width: int) -> tuple[Parameters, tuple[int, ...]]:
-        """The parameters of every branch."""
+        """Return the parameters of every branch, and the shape of the output."""
         made = [branch.start(rng, shape, width) for branch in self.branches]
         if len({end for _, end in made}) > 1:
             raise Refused(
                 f"branches are not allowed: their outputs have shapes {[end for _, end in made]} and cannot be added"
             )
-        return [own for own, _ in made], made[0][1]
+        return [parameters_of_branch for parameters_of_branch, _ in made], made[0][1]
 
     def apply(self, parameters: Parameters, x: Any) -> Any:
-        """The sum of the outputs."""
-        return sum(branch.apply(own, x) for branch, own in zip(self.branches, parameters, strict=True))
+        """Return the sum of the outputs."""
+        return sum(
+            branch.apply(parameters_of_branch, x)
+            for branch, parameters_of_branch in zip(self.branches, parameters, strict=True)
+        )
 
 
 class Residual(Parallel):
-    """x plus a branch of it, y = x + branch(x).
+    """A layer that adds a branch to its input, y = x + branch(x).
 
     >>> from limitlab.laws import Dense, Network, Nonlinear
     >>> Network(Dense(), Residual(Nonlinear("relu"), Dense()), Dense()).nngp([[2.0, 0.0]]).tolist()
@@ -468,7 +471,7 @@ class Residual(Parallel):
 
 
 def ends_in_weights(layer: Layer) -> bool:
-    """Whether the last thing a layer does is to multiply by weights of its own.
+    """Return whether the last operation of a layer is a multiplication by its weights.
 
     >>> ends_in_weights(Serial()), ends_in_weights(Dense())
     (False, True)

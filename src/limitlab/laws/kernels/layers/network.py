@@ -1,4 +1,4 @@
-"""A network of layers: its kernels between tables of inputs, in blocks, and the same network at finite width."""
+"""A network of layers, with its kernels between tables of inputs in blocks, and the same network at finite width."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Network", "fully_connected"]
 
 
 class KernelPair(NamedTuple):
-    """NNGP and tangent kernel."""
+    """The pair of NNGP and tangent kernel."""
 
     nngp: Array
     ntk: Array
@@ -54,15 +54,15 @@ class Network:
         self.layers = Serial(*layers)
 
     def kernels(self, X: ArrayLike, Y: ArrayLike | None = None, batch: int | None = None) -> KernelPair:
-        """NNGP and tangent kernel between all inputs of X and of Y (or of X).
+        """Return NNGP and tangent kernel between all inputs of X and of Y (or of X).
 
         Parameters
         ----------
         X, Y
             Inputs.
         batch
-            Inputs of each table that are compared at a time: less memory, the same numbers. None: as many as make temporary arrays
-            of some hundred thousand entries, which stay near the processor.
+            Number of inputs of each table that are compared at a time. Fewer inputs need less memory and give the same numbers. None
+            means as many as make temporary arrays of some hundred thousand entries, which fit into the processor's cache.
         """
         first = checked_inputs("X", X)
         second = first if Y is None else checked_inputs("Y", Y)
@@ -74,41 +74,41 @@ class Network:
             for columns in _blocks(len(second), size):
                 if Y is None and columns.start > rows.start:
                     continue  # the upper half is the mirror image
-                found = self._block(first[rows], second[columns])
-                nngp[rows, columns], ntk[rows, columns] = found.nngp[..., 0, 0], found.ntk[..., 0, 0]
+                kernels = self._block(first[rows], second[columns])
+                nngp[rows, columns], ntk[rows, columns] = kernels.nngp[..., 0, 0], kernels.ntk[..., 0, 0]
                 if Y is None and columns.start < rows.start:
                     nngp[columns, rows], ntk[columns, rows] = nngp[rows, columns].T, ntk[rows, columns].T
         return KernelPair(nngp, ntk)
 
     def _block(self, X: Array, Y: Array) -> Kernels:
-        found = self.layers.kernels(input_kernels(X, Y))
-        if found.nngp.shape[-1] != 1:
+        kernels = self.layers.kernels(input_kernels(X, Y))
+        if kernels.nngp.shape[-1] != 1:
             raise Refused(
-                f"the network ends with {found.nngp.shape[-1]} positions: add Flatten or GlobalAverage before its end"
+                f"the network ends with {kernels.nngp.shape[-1]} positions: add Flatten or GlobalAverage before its end"
             )
-        return found
+        return kernels
 
     def nngp(self, X: ArrayLike, Y: ArrayLike | None = None, batch: int | None = None) -> Array:
-        """Covariance of the outputs at the start; arguments as in `kernels`."""
+        """Return the covariance of the outputs at the start; arguments as in `kernels`."""
         return self.kernels(X, Y, batch).nngp
 
     def ntk(self, X: ArrayLike, Y: ArrayLike | None = None, batch: int | None = None) -> Array:
-        """The tangent kernel; arguments as in `kernels`."""
+        """Return the tangent kernel; arguments as in `kernels`."""
         return self.kernels(X, Y, batch).ntk
 
     def start(self, rng: np.random.Generator, shape: tuple[int, ...], width: int) -> Parameters:
-        """Parameters at the start of a network of finite width for inputs of this shape."""
+        """Return parameters at the start of a network of finite width for inputs of this shape."""
         return self.layers.start(rng, shape, width)[0]
 
     def apply(self, parameters: Parameters, x: Any) -> Any:
-        """The outputs of the network of finite width (NumPy or JAX arrays)."""
+        """Return the outputs of the network of finite width (NumPy or JAX arrays)."""
         return self.layers.apply(parameters, x)
 
 
 def fully_connected(
     layers: int = 3, activation: Any = "relu", weight_std: float = 1.0, bias_std: float = 0.0, outputs: int | None = 1
 ) -> Network:
-    """The network whose kernels are `limitlab.laws.nngp` and `ntk`, as layers.
+    """Return the network whose kernels are `limitlab.laws.nngp` and `ntk`, as layers.
 
     >>> from limitlab.laws import ntk
     >>> X = np.eye(3)
@@ -121,9 +121,9 @@ def fully_connected(
     return Network(*parts[:-1], Dense(weight_std, bias_std, outputs))
 
 
-def checked_inputs(name: str, given: ArrayLike) -> Array:
-    """Inputs with at least an axis for themselves and one for channels, all finite."""
-    inputs = np.asarray(given, dtype=float)
+def checked_inputs(name: str, values: ArrayLike) -> Array:
+    """Return finite inputs with at least an axis for the inputs and an axis for channels, or raise `Refused`."""
+    inputs = np.asarray(values, dtype=float)
     if inputs.ndim < 2 or 0 in inputs.shape:
         raise Refused(f"{name} of shape {inputs.shape} is not allowed: must be (inputs, ..., channels), none of them 0")
     if not np.isfinite(inputs).all():
