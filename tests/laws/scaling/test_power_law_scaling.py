@@ -206,6 +206,6 @@ def test_boundaries_have_no_exponents():
 
 
 def test_phases_two_and_three_carry_a_warning():
-    assert "misplaces it" in PowerLawScaling(target_exponent=0.7).theory().attrs["caveat"]
-    assert "misplaces it" in PowerLawScaling(target_exponent=1.3).theory().attrs["caveat"]
+    assert "A N^-a" in PowerLawScaling(target_exponent=0.7).theory().attrs["caveat"]
+    assert "A N^-a" in PowerLawScaling(target_exponent=1.3).theory().attrs["caveat"]
     assert "caveat" not in PowerLawScaling(target_exponent=0.2).theory().attrs

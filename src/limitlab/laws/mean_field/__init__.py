@@ -1,5 +1,5 @@
 """Mean field of wide networks.
 
-The neurons of a wide two-layer network move like particles in a potential that they create together. The laws give the limit of one-pass
-SGD, of noisy SGD and its free energy, of the output scale between lazy and feature learning, and of flows that stop at saddles.
+The neurons of a wide two-layer network move like particles in a potential that all neurons create together. The laws predict one-pass
+SGD, noisy SGD and its free energy, the effect of the output scale (lazy or feature learning), and flows that stop above the minimum.
 """

@@ -31,7 +31,7 @@ Array = NDArray[np.float64]
 def particles_follow_the_equation(check: Check) -> None:
     """Particle gradient flow follows the mean-field PDE with an error of order N^(-1/2) on bounded times.
 
-    Exponent and size of the root mean square gap of the risk; the time in which the risk falls, at several widths.
+    The check measures exponent and size of the root mean square gap of the risk, and the half time of the risk, at several widths.
     """
     law = MeanFieldParticles(activation="tanh", target_function="sin", teacher_weight=1.5, start_mean=-0.5, start_std=0.7)
     sizes, draws = ((25, 100, 400), 400) if check.quick else ((50, 200, 800, 3200), 800)
@@ -52,7 +52,7 @@ def particles_follow_the_equation(check: Check) -> None:
 
 
 def risk_gaps(law: MeanFieldParticles, size: int, draws: int, time: float) -> Array:
-    """R_N(t) - R(t) of independent networks."""
+    """Return R_N(t) - R(t) for independent networks."""
     from limitlab.laws.mean_field._training import flow_risks
 
     start = law.start_mean + law.start_std * np.random.default_rng([size, draws]).standard_normal((draws, size))
@@ -61,7 +61,7 @@ def risk_gaps(law: MeanFieldParticles, size: int, draws: int, time: float) -> Ar
 
 
 def half_time(law: MeanFieldParticles, size: int, draws: int) -> float:
-    """When the mean risk of networks of one width has fallen to half of its start."""
+    """Return the time at which the mean risk of networks of one width is half of its value at the start."""
     from limitlab.laws.mean_field._training import flow_risks
 
     start = law.start_mean + law.start_std * np.random.default_rng([size, draws, 1]).standard_normal((draws, size))
@@ -72,9 +72,9 @@ def half_time(law: MeanFieldParticles, size: int, draws: int) -> float:
 
 @claim("M2", AREA, TwoGaussians, figure="two-gaussians")
 def sgd_and_the_equation(check: Check) -> None:
-    """Two centred Gaussians: SGD and the PDE have the same risk curves and radius distributions.
+    """SGD and the PDE for two centred Gaussians have the same risk curves and radius distributions.
 
-    Risk, mean radius and distribution of radii of one-pass SGD against the equation, averaged over runs.
+    The check compares risk, mean radius and distribution of radii of one-pass SGD, averaged over runs, with the equation.
     """
     separations, width, step, seeds = ((0.4,), 400, 0.04, 3) if check.quick else ((0.2, 0.4, 0.8), 800, 0.024, 4)
     times = (0.05, 0.2, 0.5, 1.0) if check.quick else (0.05, 0.2, 0.5, 2.0, 5.0)
@@ -92,7 +92,7 @@ def sgd_and_the_equation(check: Check) -> None:
 
 
 class SgdGaps(NamedTuple):
-    """Largest gaps over time between SGD and the equation: risk, mean radius, Wasserstein distance of the radii."""
+    """Largest gaps over time between SGD and the equation in risk, mean radius and (Wasserstein) distribution of radii."""
 
     risk: float
     radius: float
@@ -100,7 +100,7 @@ class SgdGaps(NamedTuple):
 
 
 def sgd_gaps(law: TwoGaussians, width: int, seeds: int) -> SgdGaps:
-    """The gaps of a mean over several runs of SGD."""
+    """Return the gaps between the mean of several runs of SGD and the equation."""
     from scipy.stats import wasserstein_distance
 
     from limitlab.laws.mean_field._training import ramp_risk, ramp_sgd
@@ -128,7 +128,7 @@ def sgd_gaps(law: TwoGaussians, width: int, seeds: int) -> SgdGaps:
 def free_energy_falls(check: Check) -> None:
     """Noisy dynamics decreases the free energy towards its unique Boltzmann fixed point.
 
-    Free energy along the finite volumes from two starts, at several temperatures; particles against the law.
+    The check follows the free energy of the finite volumes from two starts at several temperatures, and compares particles with the law.
     """
     cases = ((5.0, 0.05), (50.0, 0.1)) if check.quick else ((5.0, 0.05), (20.0, 0.1), (50.0, 0.02), (500.0, 0.05))
     steps = 2000 if check.quick else 10_000
@@ -148,11 +148,11 @@ def free_energy_falls(check: Check) -> None:
     check.agree("linear neurons, closed form", linear, sizes=sizes, seeds=draws)
     law = erf.replace(times=(0.3, 1.0)) if check.quick else erf
     check.agree("erf neurons, finite volumes", law, seeds=160 if check.quick else None)
-    check.note("The noise is sqrt(2/beta) dW: with dW/sqrt(beta), as one source has it, the temperature is halved.")
+    check.note("The noise is sqrt(2/beta) dW. One source has dW/sqrt(beta), which halves the temperature.")
 
 
 class Fall(NamedTuple):
-    """How the free energy fell: largest increase in a step, total fall, error of the mass, distance from rest."""
+    """Largest increase of the free energy in a step, its total fall, the error of the mass, and the distance from rest."""
 
     increase: float
     total: float
@@ -161,7 +161,7 @@ class Fall(NamedTuple):
 
 
 def fall(beta: float, penalty: float, start: float, steps: int, cells: int = 240) -> Fall:
-    """Erf neurons with a teacher at 2, from a Gaussian at `start`, for long enough to be at rest."""
+    """Run erf neurons with a teacher at 2 from a Gaussian at `start` until they are at rest."""
     reach = max(math.sqrt(40 / (beta * penalty)), 8.0)
     system = ErfNeurons(beta, penalty, 2.0, reach, cells)
     masses, time = system.gaussian(start, 0.6), 25 / penalty / steps
@@ -177,39 +177,39 @@ def fall(beta: float, penalty: float, start: float, steps: int, cells: int = 240
 def lazy_slopes(check: Check) -> None:
     """Scaling the output by alpha leads from mean field to the tangent kernel, whose change falls as 1/alpha (1/alpha^2 if symmetric).
 
-    Slopes in alpha of real networks and of the law, for a generic and a paired start; the predicted ones; agreement.
+    The check compares the slopes in alpha of networks with the predicted slopes, for a generic and a paired start.
     """
     scales, runs = (8.0, 32.0, 128.0), 4 if check.quick else 20
     for name, slope in (("generic", -1), ("paired", -2)):
         law = OutputScale(initialisation=name, times=2.0)
-        for what in ("kernel_change", "linearisation_distance", "weight_displacement"):
-            measured = network_slope(law, what, scales, runs)
-            target = -1 if what == "weight_displacement" else slope
-            check.near(f"{name} start: slope of the {words(what)} of networks", measured, target, 0.1)
+        for observable in ("kernel_change", "linearisation_distance", "weight_displacement"):
+            measured = network_slope(law, observable, scales, runs)
+            target = -1 if observable == "weight_displacement" else slope
+            check.near(f"{name} start: slope of the {words(observable)} of networks", measured, target, 0.1)
         check.equal(f"{name} start: slope predicted from the symmetry", law.lazy_limit().slope, slope)
     for law in OutputScale.check_points()[: 2 if check.quick else 3]:
         check.agree(f"{law.initialisation} start at alpha = {law.scale:g}", law, seeds=160 if check.quick else None)
 
 
-def network_slope(law: OutputScale, what: str, scales: tuple[float, ...], runs: int, width: int = 200) -> float:
-    """Exponent in alpha of the mean of an observable over networks that start alike at every alpha."""
+def network_slope(law: OutputScale, observable: str, scales: tuple[float, ...], runs: int, width: int = 200) -> float:
+    """Return the exponent in alpha of the mean of an observable over networks with the same starts at every alpha."""
     x, y = law.data()
     table = np.empty((runs, len(scales)))
     for run in range(runs):
         start = law.start(np.random.default_rng(run), width)
         for column, scale in enumerate(scales):
-            found = output_scale_flow(x, y, *start, scale, law.times, law.score_shift, tolerance=1e-11)
-            apart = np.sqrt(np.mean((found.residual - found.linearised_residual) ** 2))
-            values = dict(kernel_change=found.kernel_change[0], linearisation_distance=apart)
-            table[run, column] = values.get(what, found.displacement[0])
+            trained = output_scale_flow(x, y, *start, scale, law.times, law.score_shift, tolerance=1e-11)
+            apart = np.sqrt(np.mean((trained.residual - trained.linearised_residual) ** 2))
+            values = dict(kernel_change=trained.kernel_change[0], linearisation_distance=apart)
+            table[run, column] = values.get(observable, trained.displacement[0])
     return log_slope(scales, table.mean(axis=0)).value
 
 
 @claim("M5", AREA, OutputScale, figure="output-scale")
 def residuals_follow_the_kernel(check: Check) -> None:
-    """The residuals are driven by the kernel of the current particle measure.
+    """The kernel of the current particle measure determines how the residuals change.
 
-    d|u|^2/dt over <u, H u> by centred differences along trained networks; the law integrates u' = -H u itself.
+    The check measures d|u|^2/dt over <u, H u> by centred differences along trained networks. The law integrates u' = -H u.
     """
     names = ("generic", "paired", "signs")
     ratios = [ratio for name in names for ratio in slope_ratios(name, 4 if check.quick else 20)]
@@ -225,9 +225,9 @@ def residuals_follow_the_kernel(check: Check) -> None:
 
 
 def slope_ratios(initialisation: str, networks: int, gap: float = 1e-3) -> list[float]:
-    """Measured slope of |u|^2 over <u, H u>, at three times of several networks far from the lazy regime."""
+    """Return the measured slope of |u|^2 over <u, H u> at three times, for several networks far from the lazy regime."""
     law = OutputScale(initialisation=initialisation, scale=1.0)
-    (x, y), found = law.data(), []
+    (x, y), ratios = law.data(), []
     for seed in range(networks):
         start = law.start(np.random.default_rng([seed, 5]), 60)
         for time in (0.5, 2.0, 6.0):
@@ -235,8 +235,8 @@ def slope_ratios(initialisation: str, networks: int, gap: float = 1e-3) -> list[
                 x, y, *start, law.scale, [time - gap, time, time + gap], law.score_shift, tolerance=1e-12
             )
             slope = (run.risk[2] - run.risk[0]) / (2 * gap)
-            found.append(float(slope / (-run.residual_slope[1] / 2)))
-    return found
+            ratios.append(float(slope / (-run.residual_slope[1] / 2)))
+    return ratios
 
 
 # -- mean field ends ----------------------------------------------------------------------------------------------
@@ -244,10 +244,10 @@ def slope_ratios(initialisation: str, networks: int, gap: float = 1e-3) -> list[
 
 @claim("M10", AREA, ConeFlow, figure="cone-flow")
 def stuck_in_a_cone(check: Check) -> None:
-    """The risk of the mean-field flow need not reach its minimum: with positive second layers it ends at the least value
-    over non-negative measures; full support of the start, both signs, repairs it.
+    """From positive second layers the risk of the mean-field flow ends at the least value over non-negative measures,
+    above its minimum. From a start with full support (both signs) it ends at the minimum.
 
-    Gradient descent to time 200 from positive starts against non-negative least squares, and from both signs against 0.
+    The check compares gradient descent to time 200 with non-negative least squares (positive starts) and with 0 (both signs).
     """
     cases = ((2.0, 20), (1.2, 20)) if check.quick else ((2.0, 20), (2.0, 100), (2.6, 20), (1.2, 20), (1.2, 100))
     gaps, least, falling, plateau = [], [], [], []
@@ -265,23 +265,26 @@ def stuck_in_a_cone(check: Check) -> None:
     check.below("largest gap of a positive start's risk from non-negative least squares", largest(gaps), 1e-5)
     check.above("least second-layer weight at the end of a positive start", smallest(least), 0.0)
     check.below("largest risk with both signs at time 200, 100 neurons", largest(both), 1e-4)
-    check.below("largest ratio of the risks with both signs at times 200 and 50: it still falls", largest(falling), 0.7)
+    check.below(
+        "largest ratio of the risks with both signs at times 200 and 50 (below 1: the risk decreases)", largest(falling), 0.7
+    )
     check.above("least value over non-negative measures", smallest(plateau), 0.1)
     check.agree("risk of positive starts", ConeFlow.check_points()[0])
     check.show("largest gap", largest(gaps))
     check.show("time", 200.0)
     check.note(
-        "Positive starts need a > |w|: with a = |w| the length of the steps breaks a^2 - |w|^2 and lets signs change. Birth and death "
-        "of neurons, which the source also names, is unverified."
+        "Positive starts need a > |w|. With a = |w|, steps of finite length change a^2 - |w|^2, so that signs can change. Birth and death "
+        "of neurons, which the source also mentions, is not verified."
     )
 
 
 @claim("M11", AREA, NoisyMeanField, figure="noisy-sgd")
 def noisy_sgd(check: Check) -> None:
-    """Noisy SGD comes within eta of the least regularised risk for inverse temperatures from beta_0(eta) = D / (2 eta) on,
-    whatever the number of neurons.
+    """Noisy SGD comes within eta of the least regularised risk for every inverse temperature above beta_0(eta) = D / (2 eta)
+    and every number of neurons.
 
-    One-sample SGD of linear neurons at several steps, temperatures and widths, against the exact excess at that step and its limit.
+    The check runs one-sample SGD of linear neurons at several steps, temperatures and widths, and compares its excess with the exact
+    excess at that step and with the limit.
     """
     cases = [(5.0, 20), (20.0, 20), (20.0, 5), (20.0, 1), (80.0, 20)]
     if not check.quick:
@@ -308,16 +311,16 @@ def noisy_sgd(check: Check) -> None:
     flow = noisy(5.0)
     diffusion = sigmas(flow.simulate_batch(20, range(runs)).stationary_excess, float(flow.theory().stationary_excess))
     check.below("z of the excess at rest of the stochastic differential equation, N = 20, beta = 5", diffusion, SIGMAS)
-    check.note("The source leaves beta_0 open: for linear neurons it is D/(2 eta), by equipartition.")
+    check.note("The source does not give beta_0. For linear neurons it is D/(2 eta), by equipartition.")
 
 
 def noisy(beta: float) -> NoisyMeanField:
-    """Linear neurons in three dimensions."""
+    """Return the law of linear neurons in three dimensions at this inverse temperature."""
     return NoisyMeanField(neuron="linear", dimension=3, inverse_temperature=beta, penalty=0.2, teacher=(1.0, -0.5, 0.5))
 
 
 def excess(law: NoisyMeanField, neurons: int, step: float, runs: int) -> Array:
-    """Excess of runs of noisy SGD of length 120 over the least regularised risk."""
+    """Return the excess over the least regularised risk for runs of noisy SGD of length 120."""
     teacher, penalty = np.array(law.teacher), law.penalty
     least = penalty * float(teacher @ teacher) / (1 + penalty)
     draws = [

@@ -30,7 +30,7 @@ Array = NDArray[Any]
 
 
 def two_gaussians(quick: bool = True) -> Figure:
-    """Risk of one-pass SGD and of the mean-field equation for three separations, and the lengths of the weights at four times."""
+    """Draw the risk of SGD and of the mean-field equation for three separations, and the lengths of the weights at four times."""
     widths, step, seeds = ((50, 100, 200), 0.02, 2) if quick else ((200, 400, 800), 0.024, 6)
     width = widths[-1]
     figure, (left, right) = new_figure(columns=2)
@@ -54,7 +54,7 @@ def two_gaussians(quick: bool = True) -> Figure:
 
 
 def _histogram_points(axes: Axes, values: Array, edges: Array, index: int) -> None:
-    """The density of values in bins that are not empty, with the error of a count."""
+    """Draw the density of values in the bins that are not empty, with the errors of the counts."""
     counts, scale = np.histogram(values, edges)[0], len(values) * np.diff(edges)
     filled = counts > 0
     middle, height, error = (edges[1:] + edges[:-1]) / 2, counts / scale, np.sqrt(counts) / scale
@@ -62,7 +62,7 @@ def _histogram_points(axes: Axes, values: Array, edges: Array, index: int) -> No
 
 
 def sgd_radii(law: TwoGaussians, width: int, step: float, times: Any, seed: int) -> Array:
-    """Lengths of the weights of one run of SGD over time, shape (times, width).
+    """Return the lengths of the weights of one run of SGD over time, shape (times, width).
 
     >>> sgd_radii(TwoGaussians(dimension=5), 10, 0.1, [0.0, 0.1], 0).shape
     (2, 10)
@@ -75,7 +75,7 @@ def sgd_radii(law: TwoGaussians, width: int, step: float, times: Any, seed: int)
 
 
 def radius_density(radii: Array, weights: Array, points: int = 150) -> tuple[Array, Array]:
-    """The density of a law on weighted radii: the slope of its distribution function, smoothed over a few nodes.
+    """Return the density of weighted radii, as the slope of their distribution function smoothed over a few nodes.
 
     >>> r, density = radius_density(np.linspace(0, 1, 400), np.full(400, 1 / 400))
     >>> bool(np.abs(density[5:-5] - 1).max() < 0.05)
@@ -83,15 +83,15 @@ def radius_density(radii: Array, weights: Array, points: int = 150) -> tuple[Arr
     """
     order = np.argsort(radii)
     r, levels = radii[order], np.cumsum(weights[order]) - weights[order] / 2
-    chosen = np.interp(np.linspace(0.0005, 0.9995, points), levels, r)
-    chosen = np.unique(np.concatenate([chosen, np.linspace(r[0], r[-1], points)]))
-    chosen = chosen[np.concatenate([[True], np.diff(chosen) > 1e-3 * (r[-1] - r[0])])]
-    slopes = np.diff(np.interp(chosen, r, levels)) / np.diff(chosen)
-    return (chosen[1:] + chosen[:-1]) / 2, slopes
+    edges = np.interp(np.linspace(0.0005, 0.9995, points), levels, r)
+    edges = np.unique(np.concatenate([edges, np.linspace(r[0], r[-1], points)]))
+    edges = edges[np.concatenate([[True], np.diff(edges) > 1e-3 * (r[-1] - r[0])])]
+    slopes = np.diff(np.interp(edges, r, levels)) / np.diff(edges)
+    return (edges[1:] + edges[:-1]) / 2, slopes
 
 
 def free_energy(quick: bool = True) -> Figure:
-    """Free energy and risk of noisy erf neurons over time, and their density on its way to the Boltzmann law."""
+    """Draw free energy and risk of noisy erf neurons over time, and the density at several times and at rest."""
     figure, (left, right) = new_figure(columns=2)
     width, seeds = (1000, 3) if quick else (10_000, 8)
     grid, few = np.linspace(0, 12, 61), (0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 8.0, 12.0)
@@ -100,8 +100,8 @@ def free_energy(quick: bool = True) -> Figure:
     draws = draws_along(law, "times", few, min(width, 1000), seeds)
     for index, (name, label) in enumerate((("free_energy", "free energy $F$"), ("risk", "risk $R$"))):
         theory_line(left, grid, limit[name][:-1], index, label)
-        rest, words = float(limit[name][-1]), None if index else "at rest"
-        left.axhline(rest, color=COLOURS[index], linestyle=":", linewidth=1.2, label=words)
+        rest, label_of_rest = float(limit[name][-1]), None if index else "at rest"
+        left.axhline(rest, color=COLOURS[index], linestyle=":", linewidth=1.2, label=label_of_rest)
         simulation_points(left, few, *mean_and_error(draws[name]), index)
     title = rf"erf neurons, $\beta = 20$, $\lambda = 0.1$, $N = {min(width, 1000)}$"
     finish(left, "time $t$", "free energy $F$, risk $R$", title)
@@ -116,7 +116,7 @@ def free_energy(quick: bool = True) -> Figure:
 
 
 def noisy_weights(law: NoisyMeanField, width: int, times: Any, seed: int = 0) -> Array:
-    """Weights of noisy erf neurons over time, shape (times, width).
+    """Return the weights of noisy erf neurons over time, shape (times, width).
 
     >>> noisy_weights(NoisyMeanField(neuron="erf"), 5, [0.0, 0.2]).shape
     (2, 5)
@@ -129,7 +129,7 @@ def noisy_weights(law: NoisyMeanField, width: int, times: Any, seed: int = 0) ->
 
 
 def mean_field_width(quick: bool = True) -> Figure:
-    """Risk over time for several widths (the time of its decay does not depend on the width), and its gap from the limit."""
+    """Draw the risk over time for two widths, and its gap from the limit against the width."""
     law = MeanFieldParticles(target_function="sin", teacher_weight=1.5, start_mean=-0.5, start_std=0.7)
     figure, (left, right) = new_figure(columns=2)
     grid = np.linspace(0, 4, 41)
@@ -141,7 +141,7 @@ def mean_field_width(quick: bool = True) -> Figure:
             risk = flow_risks(start, *rule, grid)[0]
             label = f"$N = {width}$, 8 networks" if run == 0 else None
             left.plot(grid, risk, color=COLOURS[index], linewidth=1.0, alpha=0.9, label=label)
-    finish(left, y_label="risk $R_N$", title="one clock for every width $N$")
+    finish(left, y_label="risk $R_N$", title="the time of decay does not depend on $N$")
     widths, draws = np.array([10, 20, 40, 80, 160, 320]), 100 if quick else 1000
     for index, time in enumerate((0.4, 2.0)):
         limit = float(law.replace(times=time).theory().risk)
@@ -158,7 +158,7 @@ def mean_field_width(quick: bool = True) -> Figure:
 
 
 def output_scale(quick: bool = True) -> Figure:
-    """Displacement, change of the kernel and distance to the linearised network against the output scale, for three starts."""
+    """Draw displacement, kernel change and distance to the linearised network against the output scale, for three starts."""
     figure, panels = new_figure(columns=3, width=4.3)
     scales, few, runs = np.geomspace(0.5, 100, 8 if quick else 10), np.geomspace(0.5, 100, 6), 3 if quick else 20
     names = {
@@ -168,7 +168,7 @@ def output_scale(quick: bool = True) -> Figure:
     }
     for index, start in enumerate(("generic", "paired", "signs")):
         law = OutputScale(initialisation=start, times=2.0)
-        if start != "signs":  # the limit of independent signs is that of pairs
+        if start != "signs":  # independent signs and pairs have the same limit
             along(panels, law, "scale", list(names), scales, index=index, label=f"{start}, limit")
         along(panels, law, "scale", list(names), (), few, size=400, seeds=runs, index=index, label=f"{start}, $N = 400$")
     for axes, label in zip(panels, names.values(), strict=True):
@@ -180,16 +180,16 @@ def output_scale(quick: bool = True) -> Figure:
 def weight_animation(
     path: str | Path, *, separation: float = 0.8, width: int = 400, horizon: float = 8.0, frames: int = 60, seed: int = 0
 ) -> Path:
-    """Write the lengths of the weights under SGD, with the density of the mean-field equation, as a GIF or a page with controls.
+    """Write an animation of the lengths of the weights under SGD, with the density of the mean-field equation.
 
     Parameters
     ----------
     path
-        Where to write, ending in .gif or .html.
+        File to write. A name that ends in .gif gives a GIF, a name that ends in .html a page with controls.
     separation, width, seed
-        The two Gaussians, the number of neurons, the run.
+        Separation of the two Gaussians, number of neurons, and seed of the run.
     horizon, frames
-        Last time, and number of pictures (evenly spaced in the square root of time: most happens early).
+        Last time, and number of pictures. They are evenly spaced in the square root of time, because changes are fastest early.
     """
     from matplotlib.animation import FuncAnimation, PillowWriter
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -225,15 +225,15 @@ def weight_animation(
 
 
 def cone_flow(quick: bool = True) -> Figure:
-    """Risk over time from positive second layers and from both signs, and the value at which the former end."""
+    """Draw the risk over time from positive second layers and from both signs, and the value at which positive starts end."""
     figure, (left, right) = new_figure(columns=2)
     times = np.geomspace(0.5, 200, 16)
     for index, signs in enumerate(("positive", "both")):
         law = ConeFlow(angle=2.0, signs=signs)
         for seed in range(2):
             risks = [law.risk_at(law.draw(20, seed), t) for t in times]
-            words = "positive second layer" if signs == "positive" else "both signs"
-            label = f"descent, {words}, two starts" if seed == 0 else None
+            kind = "positive second layer" if signs == "positive" else "both signs"
+            label = f"descent, {kind}, two starts" if seed == 0 else None
             simulation_points(left, times, risks, None, index, label, linestyle="-", linewidth=0.8)
     value, zero = cone_risk(2.0, 200, 2000), float(ConeFlow(angle=2.0).theory().zero_risk)
     theory_line(left, [0.5, 200], [value, value], 0, "non-negative least squares")
@@ -254,7 +254,7 @@ def cone_flow(quick: bool = True) -> Figure:
 
 
 def noisy_sgd(quick: bool = True) -> Figure:
-    """Excess regularised risk of noisy SGD against its step and against the inverse temperature."""
+    """Draw the excess regularised risk of noisy SGD against its step and against the inverse temperature."""
     figure, (left, right) = new_figure(columns=2)
     base = NoisyMeanField(neuron="linear", dimension=3, inverse_temperature=20.0, penalty=0.2, teacher=(1.0, -0.5, 0.5))
     least, runs = 0.2 * 1.5 / 1.2, 12 if quick else 60

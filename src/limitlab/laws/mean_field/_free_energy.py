@@ -1,10 +1,10 @@
-"""Noisy erf neurons of one weight: the free energy, its gradient flow by finite volumes, and its minimiser.
+"""Free energy of noisy erf neurons of one weight, its gradient flow by finite volumes, and its minimiser.
 
-With Psi(.; rho) = 2 int U(., s) rho(ds) - 2 U(., theta*) + lambda theta^2 the flow is d_t rho = (rho Psi')' + rho'' / beta, and
+With Psi(.; rho) = 2 int U(., s) rho(ds) - 2 U(., theta*) + lambda theta^2 the flow is d_t rho = (rho Psi')' + rho'' / beta. The free energy
 
     F = R + lambda int theta^2 rho + (1/beta) int rho log rho
 
-falls along it to its only minimum, where rho is proportional to exp(-beta Psi(.; rho)) (docs/theory/mean_field.md, eqs. 11-13).
+decreases along the flow to its unique minimum, where rho is proportional to exp(-beta Psi(.; rho)) (docs/theory/mean_field.md, eqs. 11-13).
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from limitlab.laws.mean_field.potentials import neuron_interaction
 Array = NDArray[np.float64]
 
 
-WALLS = 40.0  # beta lambda L^2: the share of mass beyond the walls is below e^-40
-STEP = 0.02  # in time, on the coarsest grid; four times shorter when the cells are halved
+WALLS = 40.0  # beta lambda L^2, so that the share of mass beyond the walls at -L and L is below e^-40
+STEP = 0.02  # time step on the coarsest grid; each halving of the cells makes it four times shorter
 DAMPING = 0.3  # of the iteration for the minimiser; without it the iteration may cycle
-LARGEST = 20_000  # cells of the coarsest grid
-RESIDUAL = 1e-13
-LOOK = 16  # steps between two looks at whether anything moves
-AT_REST = 2e-15  # change of a mass in a step, relative to the largest, that is rounding
-MOST = 20_000  # iterations
-RANK = 1e-15  # what is left of the matrix of U when its factor is cut off
+LARGEST = 20_000  # largest number of cells of the coarsest grid
+RESIDUAL = 1e-13  # relative change at which the iteration for the minimiser stops
+REST_CHECK = 16  # steps between two tests of whether the masses still change
+AT_REST = 2e-15  # largest change of a mass in a step, relative to the largest mass, that counts as rounding
+MOST = 20_000  # largest number of iterations
+RANK = 1e-15  # relative size of the rest of the matrix of U at which its factor is cut off
 
 
 @dataclass(frozen=True)
 class ErfNeurons:
-    """Erf neurons of one weight and a teacher among them, on even cells of [-reach, reach].
+    """Erf neurons of one weight with an erf teacher, on equal cells of [-reach, reach].
 
     >>> system = ErfNeurons(beta=5.0, penalty=0.05, teacher=2.0, reach=12.7, cells=800)
     >>> rest = system.rest()
@@ -66,7 +66,10 @@ class ErfNeurons:
 
     @cached_property
     def factor(self) -> Array:
-        """A with U = A A^T between all cells: U has an effective rank of a few tens, and a product with it is two thin ones."""
+        """The thin factor A with U = A A^T between all cells.
+
+        U has an effective rank of a few tens, so that a product with U costs two products with thin matrices.
+        """
         weights = self.centres[:, None]
         return pivoted_cholesky(
             neuron_interaction(weights, weights), lambda j: neuron_interaction(weights, weights[j]), RANK
@@ -74,48 +77,50 @@ class ErfNeurons:
 
     @cached_property
     def to_teacher(self) -> Array:
-        """U(theta, theta*) at the centres."""
+        """The values U(theta, theta*) at the centres."""
         return np.asarray(neuron_interaction(self.centres[:, None], np.array([self.teacher])))
 
     def potential(self, masses: Array) -> Array:
-        """Psi at the centres, eq. (11)."""
+        """Return Psi at the centres, eq. (11)."""
         return np.asarray(
             2 * (self.factor @ (self.factor.T @ masses)) - 2 * self.to_teacher + self.penalty * self.centres**2
         )
 
     def risk(self, masses: Array) -> float:
-        """R = |y - f|^2, eq. (1)."""
-        own = float(neuron_interaction(self.teacher, self.teacher))
-        return float(own - 2 * self.to_teacher @ masses + np.sum((self.factor.T @ masses) ** 2))
+        """Return R = E (y - f)^2, eq. (1)."""
+        teacher_square = float(neuron_interaction(self.teacher, self.teacher))
+        return float(teacher_square - 2 * self.to_teacher @ masses + np.sum((self.factor.T @ masses) ** 2))
 
     def free_energy(self, masses: Array) -> float:
-        """F, eq. (12)."""
+        """Return F, eq. (12)."""
         from scipy.special import xlogy
 
         entropy = -float(xlogy(masses, masses / self.width).sum())
         return self.risk(masses) + self.penalty * float(self.centres**2 @ masses) - entropy / self.beta
 
     def observed(self, masses: Array) -> Array:
-        """Risk, free energy, mean and second moment."""
+        """Return risk, free energy, mean and second moment."""
         return np.array([self.risk(masses), self.free_energy(masses), self.centres @ masses, self.centres**2 @ masses])
 
     def gaussian(self, mean: float, std: float) -> Array:
-        """Masses of a Gaussian law."""
+        """Return the masses of a Gaussian distribution in the cells."""
         from scipy.special import ndtr
 
         edges = (np.arange(self.cells + 1) * self.width - self.reach - mean) / std
-        masses = np.abs(np.diff(ndtr(-np.abs(edges)) * np.where(edges > 0, -1.0, 1.0)))  # small tails, without cancellation
+        masses = np.abs(
+            np.diff(ndtr(-np.abs(edges)) * np.where(edges > 0, -1.0, 1.0))
+        )  # the tail function avoids cancellation
         middle = np.searchsorted(edges, 0.0)
-        if 0 < middle < edges.size:  # the cell in which the tail changes sides
+        if 0 < middle < edges.size:  # the cell that contains the mean
             masses[middle - 1] = ndtr(edges[middle]) - ndtr(edges[middle - 1])
         return np.asarray(masses / masses.sum())
 
     def advance(self, masses: Array, time: float) -> Array:
-        """One step: implicit in the masses, with the potential that they make at its beginning."""
+        """Return the masses after one step, implicit in the masses, with the potential of the masses at its beginning."""
         return diffusion_step(masses, self.potential(masses), self.width, self.beta, time)
 
     def rest(self) -> Array:
-        """The minimiser of F: the fixed point of rho -> exp(-beta Psi(.; rho)) / Z, by damped iteration, eq. (13)."""
+        """Return the minimiser of F, eq. (13), by damped iteration of rho -> exp(-beta Psi(.; rho)) / Z."""
         masses = _gibbs(self.beta * self.penalty * self.centres**2)
         for _ in range(MOST):
             image = _gibbs(self.beta * self.potential(masses))
@@ -134,11 +139,11 @@ def _gibbs(energy: Array) -> Array:
 def erf_path(
     beta: float, penalty: float, teacher: float, mean: float, std: float, times: ArrayLike, cells: int
 ) -> tuple[Array, Array]:
-    """Risk, free energy, mean and second moment over time (`inf`: at rest), shape (times, 4), and their errors, shape (4,).
+    """Return the observables over time, shape (times, 4), and their errors, shape (4,).
 
-    On grids of `cells`, twice and four times as many, with time steps in proportion to the squares of their cells, all errors are
-    a series in these squares: two rounds of Richardson's extrapolation remove its first two terms, and the second one's
-    change is the error.
+    The observables are risk, free energy, mean and second moment; the time `inf` means at rest. The grids have `cells` cells, twice and
+    four times as many, and their time steps are in proportion to the squares of their cells. All errors are then a series in these
+    squares. Two rounds of Richardson's extrapolation remove the first two terms, and the change in the second round is the error.
 
     >>> values, errors = erf_path(20.0, 0.1, 2.0, -1.0, 0.6, [0.5], 100)
     >>> values[0].round(3).tolist()
@@ -163,7 +168,7 @@ def erf_path(
 def erf_density(
     beta: float, penalty: float, teacher: float, mean: float, std: float, time: float, theta: ArrayLike, cells: int = 400
 ) -> Array:
-    """The density at one time (`inf`: at rest), interpolated between the centres of cells.
+    """Return the density at one time, interpolated between the centres of cells. The time `inf` means at rest.
 
     >>> bool(abs(erf_density(20.0, 0.1, 2.0, -1.0, 0.6, 0.0, -1.0) * 0.6 * math.sqrt(2 * math.pi) - 1) < 1e-3)
     True
@@ -181,7 +186,7 @@ def erf_density(
 
 
 def _grid(beta: float, penalty: float, teacher: float, mean: float, std: float, cells: int) -> tuple[float, int]:
-    """Distance of the walls, and a number of cells of at least `cells` that resolves the start and the state of rest."""
+    """Return the distance of the walls and a number of cells, at least `cells`, that resolves the start and the state at rest."""
     reach = max(math.sqrt(WALLS / (beta * penalty)), abs(mean) + 9 * std, abs(teacher) + 1.0)
     needed = max(cells, math.ceil(cells * reach * math.sqrt(beta) / 30), math.ceil(4 * reach / std))
     if needed > LARGEST:
@@ -193,38 +198,41 @@ def _grid(beta: float, penalty: float, teacher: float, mean: float, std: float, 
 
 
 def _followed(system: ErfNeurons, mean: float, std: float, times: Array, refined: int) -> Array:
-    """What is observed along the flow, with `refined` times as many steps in every interval as on the coarsest grid."""
-    kept = checkpoint_of("erf neurons", system, mean, std, times.tobytes(), refined)
-    masses, now, found, done = system.gaussian(mean, std), 0.0, [], 0
-    if (state := kept.load()) is not None:
-        masses, found, done = state["masses"], list(state["found"]), int(state["done"])
-        now = float(times[len(found) - 1]) if found else 0.0
+    """Return the observables along the flow, with `refined` times as many steps per interval as on the coarsest grid."""
+    saved = checkpoint_of("erf neurons", system, mean, std, times.tobytes(), refined)
+    masses, now, observed, done = system.gaussian(mean, std), 0.0, [], 0
+    if (state := saved.load()) is not None:
+        masses, observed, done = state["masses"], list(state["found"]), int(state["done"])
+        now = float(times[len(observed) - 1]) if observed else 0.0
     pace, resting = Pace("times", float(times[-1])), False
-    for target in times[len(found) :]:
+    for target in times[len(observed) :]:
         steps = refined * math.ceil((target - now) / STEP - 1e-9)
         for step in range(done, steps if not resting else done):
             before, masses = masses, system.advance(masses, (target - now) / steps)
             pace.at(now + step * ((target - now) / steps))
-            if step % LOOK == 0 and np.abs(masses - before).max() <= AT_REST * masses.max():  # nothing moves any more
+            if step % REST_CHECK == 0 and np.abs(masses - before).max() <= AT_REST * masses.max():  # the masses are at rest
                 resting = True
                 break
-            kept.offer(functools.partial(_state, masses, found, step + 1))
+            saved.offer(functools.partial(_state, masses, observed, step + 1))
         now, done = float(target), 0
-        found.append(system.observed(masses))
-    kept.finish()
-    return np.stack(found)
+        observed.append(system.observed(masses))
+    saved.finish()
+    return np.stack(observed)
 
 
-def _state(masses: Array, found: list[Array], done: int) -> dict[str, Array]:
-    """Where a flow is: cell masses, what was observed at earlier times, steps since the last of them."""
-    return {"masses": masses, "found": np.array(found).reshape(-1, 4), "done": np.array(done)}
+def _state(masses: Array, observed: list[Array], done: int) -> dict[str, Array]:
+    """Return the saved state of a flow.
+
+    It contains the cell masses, the observables at earlier times, and the number of steps since the last of these times.
+    """
+    return {"masses": masses, "found": np.array(observed).reshape(-1, 4), "done": np.array(done)}
 
 
 # -- Fokker-Planck equations in one dimension by Scharfetter and Gummel's finite volumes -----------------------------
 
 
 def bernoulli(z: ArrayLike) -> Array:
-    """z / (e^z - 1), smoothly through 0.
+    """Return z / (e^z - 1), with its limit 1 at z = 0.
 
     >>> bernoulli([-1.0, 0.0, 1e-9, 800.0]).round(9).tolist()
     [1.581976707, 1.0, 1.0, 0.0]
@@ -236,7 +244,7 @@ def bernoulli(z: ArrayLike) -> Array:
 
 
 def diffusion_step(masses: ArrayLike, psi: ArrayLike, width: float, beta: float, time: float) -> Array:
-    """Cell masses after one implicit step of length `time` in the potential `psi` (values at the centres of even cells).
+    """Return the cell masses after one implicit step of length `time` in the potential `psi`, on equal cells.
 
     Parameters
     ----------
@@ -247,7 +255,7 @@ def diffusion_step(masses: ArrayLike, psi: ArrayLike, width: float, beta: float,
     width
         Width of a cell.
     beta
-        Inverse temperature: the diffusion constant is 1 / beta.
+        Inverse temperature. The diffusion constant is 1 / beta.
     time
         Length of the step.
 
@@ -266,12 +274,12 @@ def diffusion_step(masses: ArrayLike, psi: ArrayLike, width: float, beta: float,
     start, values = np.asarray(masses, dtype=float), np.asarray(psi, dtype=float)
     up = beta * np.diff(values)
     rate = time / (beta * width**2)
-    out, back = rate * bernoulli(up), rate * bernoulli(-up)  # mass per unit mass that goes right and that comes back
+    out, back = rate * bernoulli(up), rate * bernoulli(-up)  # mass per unit mass that moves to the right, and to the left
     diagonal = np.ones(start.size)
     diagonal[:-1] += out
     diagonal[1:] += back
-    *_, moved, trouble = dgtsv(-out, diagonal, -back, start)
-    if trouble:
+    *_, moved, status = dgtsv(-out, diagonal, -back, start)
+    if status:
         raise NotComputable(f"the tridiagonal system of a step of length {time:g} is singular")
     return np.asarray(moved)
 
@@ -280,16 +288,17 @@ def diffusion_step(masses: ArrayLike, psi: ArrayLike, width: float, beta: float,
 
 
 def pivoted_cholesky(diagonal: ArrayLike, column: Callable[[int], Array], tolerance: float = 1e-15) -> Array:
-    """A with A A^T equal to a positive semidefinite matrix up to `tolerance` times its largest entry; shape (n, rank).
+    """Return A, shape (n, rank), with A A^T equal to a positive semidefinite matrix up to `tolerance` times its largest entry.
 
-    Columns are chosen where the rest is largest, and only these are ever computed: the matrix may be too large to store.
+    In every round the column with the largest diagonal entry of the rest is added. Only these columns are computed, so that the matrix
+    may be too large to store.
 
     Parameters
     ----------
     diagonal
         Diagonal of the matrix.
     column
-        column(j) is its column j.
+        Function that returns column j of the matrix.
     tolerance
         Largest entry of the diagonal of the rest, as a share of the largest of the matrix.
 

@@ -1,7 +1,7 @@
-"""The radial mean-field equation of two centred Gaussians: what a neuron sees on a shell, potentials, characteristics.
+"""The radial mean-field equation of two centred Gaussians, with its table of h and its characteristics.
 
-Weights w of radius r in R^d see an input of length chi through h(r chi), the mean of the activation over directions. With the
-density of radii carried by characteristics, everything is an average over chi (docs/theory/mean_field.md, eqs. 5-9).
+On inputs of length chi, the average output of neurons whose weights have radius r in R^d is h(r chi), the mean of the activation over
+directions. Characteristics transport the density of radii, so every quantity is an average over chi (docs/theory/mean_field.md, eqs. 5-9).
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from limitlab.numerics.quadrature import quantile_rule
 
 Array = NDArray[np.float64]
 
-CELLS = 20_000  # of the table of h: its error is below 1e-11 for d > 8
-TAIL = 1e-17  # of the law of chi that is cut off at either end
+CELLS = 20_000  # cells of the table of h, whose error is then below 1e-11 for d > 8
+TAIL = 1e-17  # probability that is cut off at either end of the distribution of chi
 
 
 class ShellTable(NamedTuple):
-    """h as cubic polynomials on even cells in x = s / (s + scale), which maps every s >= 0 into [0, 1]."""
+    """Cubic polynomials for h on equal cells in x = s / (s + scale), which maps every s >= 0 into [0, 1]."""
 
     values: Array
     slopes: Array  # dh/dx
@@ -38,7 +38,9 @@ class Nodes(NamedTuple):
 
 
 def shell_mean(s: ArrayLike, dimension: int, knots: tuple[float, float], levels: tuple[float, float]) -> tuple[Array, Array]:
-    """h(s) = E a(s c) and h'(s), eq. (6): `a` is the piecewise linear activation, c a coordinate of a uniform unit vector in R^d.
+    """Return h(s) = E a(s c) and h'(s), eq. (6).
+
+    Here `a` is the piecewise linear activation and c a coordinate of a uniform unit vector in R^d.
 
     >>> h, slope = shell_mean([0.0, 4.0], 40, (0.5, 1.5), (-2.5, 7.5))
     >>> h.round(6).tolist(), slope.round(6).tolist()
@@ -63,7 +65,7 @@ def shell_mean(s: ArrayLike, dimension: int, knots: tuple[float, float], levels:
 
 @lru_cache(maxsize=16)
 def shell_table(dimension: int, knots: tuple[float, float], levels: tuple[float, float], cells: int = CELLS) -> ShellTable:
-    """The table of h for compiled loops; at x = 1 (s = inf) it holds the mean of the two levels.
+    """Return the table of h for compiled loops. Its value at x = 1 (s = inf) is the mean of the two levels.
 
     >>> table = shell_table(40, (0.5, 1.5), (-2.5, 7.5))
     >>> bool(abs(look_up(table.values, table.slopes, table.scale, 4.0)[0] - shell_mean(4.0, 40, (0.5, 1.5), (-2.5, 7.5))[0]) < 1e-11)
@@ -83,10 +85,10 @@ def shell_table(dimension: int, knots: tuple[float, float], levels: tuple[float,
 
 @numba.njit(cache=True, nogil=True, inline="always")
 def look_up(values: Any, slopes: Any, scale: float, s: float) -> tuple[float, float]:
-    """h(s) and h'(s) of a table: cubic Hermite interpolation, and its exact derivative."""
+    """Return h(s) and h'(s) from a table by cubic Hermite interpolation and its exact derivative."""
     whole = s + scale
     place = s / whole * (values.size - 1)
-    cell = min(int(place), values.size - 2) if place > 0 else 0  # a NaN stays one, instead of an index out of bounds
+    cell = min(int(place), values.size - 2) if place > 0 else 0  # so that a NaN gives a NaN, not an index out of bounds
     u = place - cell
     step = 1.0 / (values.size - 1)
     low, high, rise = values[cell], values[cell + 1], slopes[cell] * step
@@ -95,7 +97,7 @@ def look_up(values: Any, slopes: Any, scale: float, s: float) -> tuple[float, fl
 
 
 def chi_nodes(dimension: int, count: int) -> Nodes:
-    """Gauss-Legendre nodes for the length of a standard Gaussian vector.
+    """Return Gauss-Legendre nodes for the length of a standard Gaussian vector.
 
     >>> nodes = chi_nodes(40, 60)
     >>> round(float(nodes.weights @ nodes.points**2), 10)
@@ -111,7 +113,7 @@ def chi_nodes(dimension: int, count: int) -> Nodes:
 
 
 def radius_nodes(dimension: int, initial_scale: float, count: int) -> Nodes:
-    """Quantiles of the radius of w ~ N(0, (s0^2 / d) I), which follow the mass wherever the flow takes it.
+    """Return quantiles of the radius of w ~ N(0, (s0^2 / d) I) and their weights. The flow moves them with the mass.
 
     >>> nodes = radius_nodes(40, 0.8, 200)
     >>> round(float(nodes.weights @ nodes.points**2), 7)
@@ -125,7 +127,7 @@ def radius_nodes(dimension: int, initial_scale: float, count: int) -> Nodes:
 
 
 def quantile_nodes(dimension: int, initial_scale: float, count: int) -> Nodes:
-    """The middle quantiles of the radius with equal weights: robust, but of first order only.
+    """Return the middle quantiles of the radius with equal weights, a robust rule of first order only.
 
     >>> quantile_nodes(40, 0.8, 3).points.round(4).tolist()
     [0.7086, 0.7933, 0.8813]
@@ -138,7 +140,7 @@ def quantile_nodes(dimension: int, initial_scale: float, count: int) -> Nodes:
 
 @numba.njit(cache=True, nogil=True)
 def shell_outputs(r: Any, weights: Any, chi: Any, scale: float, values: Any, slopes: Any, length: float) -> Any:
-    """H_y(chi), the network's output on the shells of one class: an average over radii, eq. (7)."""
+    """Return H_y(chi), the network's output on the shells of one class as an average over radii, eq. (7)."""
     out = np.zeros(chi.size)
     for k in range(chi.size):
         for j in range(r.size):
@@ -150,7 +152,7 @@ def shell_outputs(r: Any, weights: Any, chi: Any, scale: float, values: Any, slo
 def radial_velocity(
     r: Any, weights: Any, chi: Any, chi_weights: Any, separation: float, values: Any, slopes: Any, length: float
 ) -> Any:
-    """dr/dt of every characteristic, eq. (9)."""
+    """Return dr/dt for every characteristic, eq. (9)."""
     out, rate = np.zeros(r.size), np.empty(r.size)
     for label in (-1.0, 1.0):
         scale = 1 + label * separation

@@ -1,8 +1,8 @@
-"""How the mean-field flow responds to a change of its law at the start: first and second derivatives along the flow.
+"""First and second derivatives of the mean-field flow with respect to the distribution of the weights at the start.
 
-A discrete law with shares w_j on nodes theta_j flows with theta_j' = 2 E (y - f) x sigma'(theta_j x), f = sum_j w_j sigma(theta_j x).
-Moving a share e of the law to node k changes nodes and output by e theta^1 + e^2 theta^2 / 2 and e f^1 + e^2 f^2 / 2, which solve linear
-equations along the flow (docs/theory/mean_field.md, eqs. 16-19). All directions k are followed together.
+The nodes of a discrete distribution with shares w_j move by theta_j' = 2 E (y - f) x sigma'(theta_j x), f = sum_j w_j sigma(theta_j x).
+Moving a share e of the distribution to node k changes nodes and output by e theta^1 + e^2 theta^2 / 2 and e f^1 + e^2 f^2 / 2. The
+coefficients solve linear equations along the flow (docs/theory/mean_field.md, eqs. 16-19). All directions k are integrated together.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ THIRD = 1e-4  # step of the difference that gives the third derivative of an act
 
 
 class Response(NamedTuple):
-    """Risk over time, and the limits of N Var R_N and N (E R_N - R): an array over times each."""
+    """Arrays over times of the risk and of the limits of N Var R_N and N (E R_N - R)."""
 
     risk: Array
     fluctuation: Array
@@ -31,7 +31,7 @@ class Response(NamedTuple):
 
 @dataclass(frozen=True)
 class ScalarFlow:
-    """Neurons sigma(theta x) of one weight with a rule for the average over x, and labels at its points."""
+    """Neurons sigma(theta x) of one weight, with a quadrature rule for x and labels at its points."""
 
     activation: Activation
     inputs: Array
@@ -39,20 +39,20 @@ class ScalarFlow:
     labels: Array
 
     def slopes(self, theta: Array) -> tuple[Array, Array, Array, Array]:
-        """sigma, x sigma', x^2 sigma'' and x^3 sigma''' of every node at every input: the derivatives in theta."""
+        """Return sigma and its derivatives in theta, x sigma', x^2 sigma'' and x^3 sigma''', for every node at every input."""
         z, x = theta[:, None] * self.inputs, self.inputs
         second = self.activation.second_derivative
         third = (second(z + THIRD) - second(z - THIRD)) / (2 * THIRD)
         return self.activation(z), x * self.activation.derivative(z), x**2 * second(z), x**3 * third
 
     def velocity(self, theta: Array, shares: Array) -> Array:
-        """2 E (y - f) x sigma'(theta_j x), eq. (1)."""
+        """Return 2 E (y - f) x sigma'(theta_j x), eq. (1)."""
         z = theta[:, None] * self.inputs
         pull = 2 * self.weights * (self.labels - shares @ self.activation(z))
         return np.asarray((self.inputs * self.activation.derivative(z)) @ pull)
 
     def changes(self, theta: Array, first: Array, second: Array, shares: Array) -> tuple[Array, Array, Array, Array]:
-        """Velocities of `first` and `second` (rows: directions, columns: nodes), and the first two derivatives of the risk."""
+        """Return the velocities of `first` and `second`, one row per direction, and the first two derivatives of the risk."""
         value, slope, curve, jerk = self.slopes(theta)
         residual = self.weights * (self.labels - shares @ value)
         weighted = shares[:, None] * slope
@@ -66,16 +66,16 @@ class ScalarFlow:
         return v1, v2, -2 * f1 @ residual, 2 * f1**2 @ self.weights - 2 * f2 @ residual
 
     def risk(self, theta: Array, shares: Array) -> float:
-        """E (y - f)^2."""
+        """Return E (y - f)^2."""
         return float(self.weights @ (self.labels - shares @ self.activation(theta[:, None] * self.inputs)) ** 2)
 
     def response(self, nodes: Array, shares: Array, times: Array, tolerance: float = 1e-8) -> Response:
-        """The flow from shares on nodes, with what it says about networks of finitely many neurons, eqs. (16-17).
+        """Return the risk of the flow and the variance and bias that it implies for finite networks, eqs. (16-17).
 
         >>> from limitlab.numerics.gaussian import hermite_rule
         >>> x, w = hermite_rule(20)
-        >>> found = ScalarFlow(Activation("identity"), x, w, 2 * x).response(x, w, np.array([0.0, 1.0]))  # theta ~ N(0, 1), target 2 x
-        >>> (found.risk / 4).round(8).tolist(), (found.fluctuation / 16).round(8).tolist(), found.bias.round(8).tolist()
+        >>> run = ScalarFlow(Activation("identity"), x, w, 2 * x).response(x, w, np.array([0.0, 1.0]))  # theta ~ N(0, 1), target 2 x
+        >>> (run.risk / 4).round(8).tolist(), (run.fluctuation / 16).round(8).tolist(), run.bias.round(8).tolist()
         ([1.0, 0.01831564], [1.0, 0.00033546], [1.0, 0.01831564])
         """
         count = nodes.size

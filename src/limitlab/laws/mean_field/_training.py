@@ -1,7 +1,7 @@
-"""Wide two-layer networks f(x) = (1/N) sum_i sigma(x; theta_i) and how the experiments train them.
+"""Training of wide two-layer networks f(x) = (1/N) sum_i sigma(x; theta_i) in the experiments.
 
-One-pass SGD on two centred Gaussians (compiled), and neurons of one weight under the gradient of the population risk, with and without
-noise. Nothing here knows about limits.
+The module contains one-pass SGD on two centred Gaussians (compiled) and the gradient flow of the population risk for neurons of one
+weight, with and without noise. No function uses a prediction.
 """
 
 from __future__ import annotations
@@ -24,15 +24,20 @@ from limitlab.numerics.quadrature import even_gaussian_rule
 Array = NDArray[np.float64]
 
 
-BLOCK = 4096  # samples that are drawn at once
-INPUTS = 0.5, 4.5  # spacing and reach of the 19 points with which many networks average over one Gaussian input
+BLOCK = 4096  # number of samples drawn together
+INPUTS = (
+    0.5,
+    4.5,
+)  # spacing and largest value of the 19 points that represent one Gaussian input when many networks are trained
 
 
 # -- one-pass SGD on two Gaussians ------------------------------------------------------------------------------------
 
 
 def ramp(z: Any, knots: tuple[float, float], levels: tuple[float, float]) -> Any:
-    """The activation of the two-Gaussians network: one level below the first knot, the other above the second, linear between.
+    """Return the activation of the two-Gaussians network.
+
+    It equals the first level below the first knot and the second level above the second knot, and is linear between the knots.
 
     >>> ramp(np.array([0.0, 1.0, 2.0]), (0.5, 1.5), (-2.5, 7.5)).tolist()
     [-2.5, 2.5, 7.5]
@@ -43,7 +48,7 @@ def ramp(z: Any, knots: tuple[float, float], levels: tuple[float, float]) -> Any
 
 @numba.njit(cache=True, nogil=True, fastmath=True)
 def _ramp_steps(w: Any, x: Any, y: Any, step: float, low: float, high: float, base: float, slope: float) -> None:
-    """One step w_i += 2 step (y - f) s'(<w_i, x>) x per row of x, in place."""
+    """Do one step w_i += 2 step (y - f) s'(<w_i, x>) x per row of x, in place."""
     width, dimension = w.shape
     z = np.empty(width)
     for row in range(x.shape[0]):
@@ -71,7 +76,7 @@ def ramp_sgd(
     step: float,
     counts: Sequence[int] | NDArray[np.int64],
 ) -> Iterator[Array]:
-    """The weights after the given numbers of samples (increasing): one fresh sample per step.
+    """Yield the weights after the given increasing numbers of samples, with one new sample per step.
 
     Labels are +-1 with equal probability and x given y is N(0, (1 + y separation)^2 I). The array that is yielded is overwritten later.
 
@@ -83,7 +88,7 @@ def ramp_sgd(
     [0.8, 1.6]
     """
     slope = (levels[1] - levels[0]) / (knots[1] - knots[0])
-    blocks, stops = [], []  # samples of every block; blocks until every count
+    blocks, stops = [], []  # number of samples in every block; number of blocks before every count
     for fresh in np.diff(counts, prepend=0):
         blocks += [min(BLOCK, int(fresh) - done) for done in range(0, int(fresh), BLOCK)]
         stops.append(len(blocks))
@@ -106,9 +111,10 @@ def ramp_risk(
     levels: tuple[float, float],
     points: int,
 ) -> float:
-    """The risk E (y - f)^2 of a network on `points` new inputs of each class, whose lengths are stratified.
+    """Return the risk E (y - f)^2 of a network on `points` new inputs of each class, with stratified lengths.
 
-    A wide network sees little else of an input than its length, so that strata of equal probability remove most of the noise.
+    The output of a wide network depends on an input almost only through its length, so that strata of equal probability remove most of
+    the noise.
 
     Examples
     --------
@@ -134,7 +140,7 @@ def ramp_risk(
 
 @dataclass(frozen=True)
 class ScalarNetwork:
-    """Neurons sigma(theta x) of one weight that learn a target on a grid of Gaussian inputs; weights have shape (N, 1) or (N,).
+    """Neurons sigma(theta x) with weights of shape (N, 1) or (N,) that learn a target on a grid of Gaussian inputs.
 
     >>> network = ScalarNetwork.of("tanh", "tanh", 2.0)
     >>> bool(network.risk(np.array([2.0, 2.0])) < 1e-30 and np.abs(network.velocity(np.array([2.0, 2.0]))).max() < 1e-15)
@@ -148,20 +154,20 @@ class ScalarNetwork:
 
     @classmethod
     def of(cls, activation: Any, target_function: Any, teacher: float, spacing: float = 0.1) -> ScalarNetwork:
-        """The network whose labels are target_function(teacher x)."""
+        """Return the network whose labels are target_function(teacher x)."""
         x, weights = even_gaussian_rule(spacing)
         return cls(Activation(activation), x, weights, np.asarray(Activation(target_function)(teacher * x)))
 
     def residual(self, theta: Array) -> Array:
-        """y - f on the grid."""
+        """Return y - f on the grid."""
         return np.asarray(self.labels - self.activation(np.ravel(theta)[:, None] * self.inputs).mean(axis=0))
 
     def risk(self, theta: Array) -> float:
-        """E (y - f)^2."""
+        """Return E (y - f)^2."""
         return float(self.weights @ self.residual(theta) ** 2)
 
     def velocity(self, theta: Array) -> Array:
-        """-N grad_i R = 2 E (y - f) x sigma'(theta_i x)."""
+        """Return -N grad_i R = 2 E (y - f) x sigma'(theta_i x)."""
         pull = 2 * self.weights * self.residual(theta) * self.inputs
         return np.reshape(self.activation.derivative(np.ravel(theta)[:, None] * self.inputs) @ pull, np.shape(theta))
 
@@ -177,7 +183,7 @@ def _residual(theta: Any, value: Any, x: Any, y: Any, out: Any) -> None:
 
 @numba.njit(cache=True, nogil=True)
 def _pull(theta: Any, value: Any, slope: Any, x: Any, w: Any, y: Any, residual: Any, out: Any) -> None:
-    """-N grad_i R of every neuron."""
+    """Write -N grad_i R of every neuron into `out`."""
     _residual(theta, value, x, y, residual)
     for i in range(theta.size):
         total = 0.0
@@ -188,7 +194,7 @@ def _pull(theta: Any, value: Any, slope: Any, x: Any, w: Any, y: Any, residual: 
 
 @numba.njit(cache=True, nogil=True)
 def _flow_risks(thetas: Any, value: Any, slope: Any, x: Any, w: Any, y: Any, times: Any, step: float) -> Any:
-    """Risk of every network (row of weights) at every time, by the Runge-Kutta method of order 4."""
+    """Return the risk of every network (row of weights) at every time, by the Runge-Kutta method of order 4."""
     risks, residual = np.empty((thetas.shape[0], times.size)), np.empty(x.size)
     k1, k2, k3, k4 = (
         np.empty(thetas.shape[1]),
@@ -216,7 +222,7 @@ def _flow_risks(thetas: Any, value: Any, slope: Any, x: Any, w: Any, y: Any, tim
 def flow_risks(
     thetas: Array, activation: Activation, target_function: Activation, teacher: float, times: Array, step: float = 0.1
 ) -> Array:
-    """Risk over time of many networks of neurons sigma(theta x), one per row of weights, under the gradient flow of their risk.
+    """Return the risk over time of many networks of neurons sigma(theta x), one per row, under gradient flow.
 
     Examples
     --------
@@ -245,23 +251,23 @@ class LinearNetwork:
     teacher: float
 
     def _error(self, theta: Array) -> Array:
-        error = np.add.reduce(theta, axis=0) / -len(theta)  # minus the mean, without the checks that `mean` makes
+        error = np.add.reduce(theta, axis=0) / -len(theta)  # minus the mean; this call is faster than `mean`
         error[0] += self.teacher
         return np.asarray(error)
 
     def risk(self, theta: Array) -> float:
-        """E (y - f)^2 for inputs of unit covariance."""
+        """Return E (y - f)^2 for inputs of unit covariance."""
         return float(np.sum(self._error(theta) ** 2))
 
     def velocity(self, theta: Array) -> Array:
-        """-N grad_i R = 2 E (y - f) x, the same for all neurons: one row."""
+        """Return -N grad_i R = 2 E (y - f) x as one row, because it is the same for all neurons."""
         return 2 * self._error(theta)[None]
 
 
 def langevin(
     rng: np.random.Generator, start: Array, drift: Any, beta: float, times: Sequence[float] | Array, step: float
 ) -> Iterator[Array]:
-    """Particles d theta = drift(theta) dt + sqrt(2/beta) dW at the increasing times, by Heun's method (weak order 2).
+    """Yield particles d theta = drift(theta) dt + sqrt(2/beta) dW at increasing times, by Heun's method (weak order 2).
 
     >>> rng = np.random.default_rng(0)
     >>> last = list(langevin(rng, np.zeros(4000), lambda theta: -theta, 2.0, [0.0, 4.0], 0.1))[-1]
@@ -278,9 +284,10 @@ def langevin(
 
 
 def nearest_neighbour_entropy(points: Array) -> float:
-    """Kozachenko and Leonenko's estimate of -int rho log rho from draws of rho, one per row, whose coordinates are independent.
+    """Return Kozachenko and Leonenko's estimate of -int rho log rho from draws of rho, one per row.
 
-    The estimate is a sum over coordinates: on a line its bias is of order 1/N, in a plane it would be much larger.
+    The coordinates must be independent, because the estimate is a sum over coordinates. In one dimension its bias is of order 1/N. In
+    two dimensions the bias would be much larger.
 
     >>> points = np.random.default_rng(0).standard_normal((4000, 2))
     >>> bool(abs(nearest_neighbour_entropy(points) - np.log(2 * np.pi * np.e)) < 0.1)
@@ -291,15 +298,15 @@ def nearest_neighbour_entropy(points: Array) -> float:
     gaps = np.diff(np.sort(points, axis=0), axis=0)
     ends = np.full((1, points.shape[1]), np.inf)
     nearest = np.minimum(np.concatenate([ends, gaps]), np.concatenate([gaps, ends]))
-    each = digamma(len(points)) - digamma(1) + math.log(2) + np.log(nearest).mean(axis=0)
-    return float(each.sum())
+    per_coordinate = digamma(len(points)) - digamma(1) + math.log(2) + np.log(nearest).mean(axis=0)
+    return float(per_coordinate.sum())
 
 
-# -- ReLU networks f = (1/N) sum_i a_i relu(<w_i, x>) on inputs of the circle, trained by gradient descent on both lay
+# -- ReLU networks f = (1/N) sum_i a_i relu(<w_i, x>) on the circle, both layers trained ------------------------------
 
 
 def circle(count: int) -> Array:
-    """Unit vectors at the angles 2 pi j / count, one per row.
+    """Return unit vectors at the angles 2 pi j / count, one per row.
 
     >>> circle(4).round(12).tolist()[1]
     [0.0, 1.0]
@@ -309,7 +316,7 @@ def circle(count: int) -> Array:
 
 
 def labels(inputs: Array, angle: float) -> Array:
-    """relu(cos t) - relu(cos(t - angle)): two neurons, of which one counts negatively.
+    """Return relu(cos t) - relu(cos(t - angle)), the difference of two neurons.
 
     >>> labels(circle(4), np.pi).round(12).tolist()
     [1.0, 0.0, -1.0, -0.0]
@@ -319,7 +326,7 @@ def labels(inputs: Array, angle: float) -> Array:
 
 @numba.njit(cache=True, nogil=True)
 def _descend(a: Any, w: Any, x: Any, y: Any, step: float, steps: int) -> None:
-    """Steps along -N grad R of every neuron, in place."""
+    """Do `steps` steps of every neuron along -N grad R, in place."""
     width, count = a.size, y.size
     residual = np.empty(count)
     for _ in range(steps):
@@ -343,11 +350,11 @@ def _descend(a: Any, w: Any, x: Any, y: Any, step: float, steps: int) -> None:
 
 
 def relu_descent(a: Array, w: Array, x: Array, y: Array, step: float, time: float) -> tuple[Array, Array]:
-    """The two layers after a time of steps * step along -N grad R, R = mean (y - f)^2.
+    """Return the two layers after the time `time` of descent along -N grad R, R = mean (y - f)^2.
 
     >>> x = circle(20)
     >>> a, w = relu_descent(np.array([2.0]), np.array([[1.0, 0.0]]), x, labels(x, np.pi), 0.02, 100.0)
-    >>> bool(abs(a[0] ** 2 - np.sum(w**2) - 3) < 0.1)  # conserved, but for the length of the steps
+    >>> bool(abs(a[0] ** 2 - np.sum(w**2) - 3) < 0.1)  # conserved up to errors of the finite steps
     True
     """
     a, w = np.array(a, dtype=float), np.array(w, dtype=float)
@@ -356,19 +363,20 @@ def relu_descent(a: Array, w: Array, x: Array, y: Array, step: float, time: floa
 
 
 def outputs(a: Array, w: Array, x: Array) -> Array:
-    """f at the rows of x."""
+    """Return f at the rows of x."""
     return np.asarray(np.maximum(x @ w.T, 0) @ a / a.size)
 
 
-# -- Noisy one-pass SGD of N linear neurons with weight decay: theta_i += 2 eps (y - f) x - 2 eps lam theta_i + sqrt(2
+# -- noisy one-pass SGD of N linear neurons with weight decay ---------------------------------------------------------
+# theta_i += 2 eps (y - f) x - 2 eps lam theta_i + sqrt(2 eps / beta) g_i
 
 DROPPED = 1 / 6
-"""Share of a run that is thrown away before averages are taken."""
+"""Share of a run that is discarded before averages are taken."""
 
 
 @numba.njit(cache=True, nogil=True)
 def _run(rng: Any, theta: Any, teacher: Any, penalty: float, beta: float, step: float, steps: int, first: int) -> float:
-    """Mean of |teacher - mean theta|^2 + penalty * mean |theta|^2 over the steps from `first` on."""
+    """Return the mean of |teacher - mean theta|^2 + penalty * mean |theta|^2 over the steps from `first` on."""
     neurons, dimension = theta.shape
     kick, total = np.sqrt(2 * step / beta), 0.0
     x, centre = np.empty(dimension), np.empty(dimension)
@@ -393,10 +401,10 @@ def _run(rng: Any, theta: Any, teacher: Any, penalty: float, beta: float, step: 
 def regularised_risk(
     rng: np.random.Generator, teacher: ArrayLike, neurons: int, penalty: float, beta: float, step: float, time: float
 ) -> float:
-    """Mean regularised risk R + lam mean |theta|^2 of one run of length time / step from the minimum, one sample per step.
+    """Return the mean regularised risk R + lam mean |theta|^2 of one run of time / step samples from the minimum.
 
-    >>> found = regularised_risk(np.random.default_rng(0), [1.0], 5, 0.5, 10.0, 0.01, 400.0)
-    >>> bool(abs(found - (1 / 3 + 1 / 20)) < 0.01)  # minimum penalty / (1 + penalty), plus D/(2 beta)
+    >>> mean_risk = regularised_risk(np.random.default_rng(0), [1.0], 5, 0.5, 10.0, 0.01, 400.0)
+    >>> bool(abs(mean_risk - (1 / 3 + 1 / 20)) < 0.01)  # minimum penalty / (1 + penalty), plus D/(2 beta)
     True
     """
     target = np.asarray(teacher, dtype=float)

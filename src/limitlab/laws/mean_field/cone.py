@@ -1,15 +1,15 @@
-"""The mean-field flow need not reach the minimum of the risk; a start with full support repairs it.
+"""The mean-field flow may stop above the minimum of the risk unless the start has full support.
 
 Setting.  ReLU neurons a relu(<w, x>), f = (1/N) sum_i a_i relu(<w_i, x>), inputs t_j = 2 pi j / n on the circle, labels
           y = relu(cos t) - relu(cos(t - angle)), R = mean (y - f)^2; (a_i, w_i)' = -N grad_i R. The flow conserves a_i^2 - |w_i|^2.
-Limit.    N and the time -> infinity.
+Limit.    N -> infinity and the time -> infinity.
 Result.   If a_i > |w_i| at the start for all i, no a_i changes its sign, and f stays in the cone of non-negative combinations of neurons:
 
               R -> min over measures mu >= 0 on directions of mean (y - int relu(<u, x>) mu(du))^2,                      (6)
 
-          a convex problem (docs/theory/landscapes.md), above the minimum 0. With both signs R -> 0.
-Status.   Derived: (6) bounds the risk from below at every time, and that it is reached is measured; for both signs a theorem
-          says that a limit of the flow is a minimum (Chizat and Bach 2018), and convergence itself is measured.
+          a convex problem (docs/theory/landscapes.md), whose value is above the minimum 0. With both signs R -> 0.
+Status.   Derived. (6) is proved to be a lower bound of the risk at every time; experiments show that the flow attains it. For both
+          signs, every limit of the flow is a minimum by a theorem (Chizat and Bach 2018); experiments show that it converges.
 """
 
 from __future__ import annotations
@@ -30,16 +30,19 @@ __all__ = ["ConeFlow"]
 Array = NDArray[np.float64]
 
 LONG = 200.0
-"""Time after which an experiment looks at the risk."""
+"""Time at which an experiment measures the risk."""
 STEP = 0.4
-"""Step of an experiment times its number of neurons: descent chatters where the best direction is a kink, orthogonal to an input."""
-HEAD = 2.0  # second-layer weight over the length of the first at the start
+"""Number of neurons times the step of an experiment.
+
+Longer steps make descent oscillate where the best direction is orthogonal to an input, because the risk has a kink there.
+"""
+HEAD = 2.0  # ratio of the second-layer weight to the length of the first-layer weight at the start
 ROUNDING = 1e-9
 
 
 @functools.lru_cache(maxsize=64)
 def cone_risk(angle: float, inputs: int, directions: int) -> float:
-    """The value (6) with directions 2 pi k / `directions`, by non-negative least squares.
+    """Return the value (6) with directions 2 pi k / `directions`, by non-negative least squares.
 
     >>> round(cone_risk(2.0, 200, 2000), 7)
     0.2278816
@@ -63,12 +66,12 @@ def _target(angle: float, inputs: int) -> Array:
 
 
 class ConeFlow(Law):
-    """Does gradient descent on a wide ReLU network reach the least risk, whatever the signs of its second layer at the start?
+    """Does gradient descent on a wide ReLU network attain the least risk for all signs of the second layer at the start?
 
     Examples
     --------
-    >>> found = ConeFlow(angle=2.0).theory()
-    >>> round(float(found.risk), 6), round(float(found.lower_bound), 6)
+    >>> limit = ConeFlow(angle=2.0).theory()
+    >>> round(float(limit.risk), 6), round(float(limit.lower_bound), 6)
     (0.227882, 0.215469)
     >>> float(ConeFlow(angle=2.0, signs="both").theory().risk)
     0.0
@@ -88,7 +91,7 @@ class ConeFlow(Law):
         "lower_bound": observable("mean square of the negative labels", r"\mathbb{E}\,\min(y,0)^2"),
     }
     simulation = Experiment("number of neurons N", sizes=(10, 20, 40), draws=10, rate=1.0)
-    # Two angles, neither of them symmetric, with positive second layers: with both signs the limit is 0
+    # Two angles without symmetry. The second layers are positive, because with both signs the limit is 0
     points = (
         dict(angle=1.2, inputs=80, directions=800),
         dict(angle=2.0, inputs=70, directions=700),
@@ -102,11 +105,11 @@ class ConeFlow(Law):
     )
 
     def draw_cost(self, size: int) -> Cost:
-        """Neurons on all inputs."""
+        """Return the cost of evaluating all neurons on all inputs."""
         return Cost(1e5 + 3.0 * self.inputs * size, 750.0 * self.inputs * float(size) ** 2)
 
     def predicted(self) -> Values:
-        """The convex problem, and bounds of it; accuracy: the change from half as many directions."""
+        """Solve the convex problem and evaluate its bounds. The accuracy is the change from half as many directions."""
         y = _target(self.angle, self.inputs)
         risk, error = 0.0, ROUNDING
         if self.signs == "positive":
@@ -116,7 +119,7 @@ class ConeFlow(Law):
         return {"risk": risk, **bounds, "accuracy": dict(risk=error, zero_risk=ROUNDING, lower_bound=ROUNDING)}
 
     def measured(self, draw: Draw) -> Values:
-        """Gradient descent with `size` neurons; the bounds from the same labels."""
+        """Run gradient descent with `size` neurons, and compute the bounds from the same labels."""
         from limitlab.laws.mean_field._training import circle, labels
 
         y = labels(circle(self.inputs), self.angle)
@@ -124,14 +127,14 @@ class ConeFlow(Law):
         return {"risk": self.risk_at(draw), **{name: value / self.inputs for name, value in bounds.items()}}
 
     def risk_at(self, draw: Draw, time: float = LONG) -> float:
-        """Risk of one descent at a time."""
+        """Return the risk of one gradient descent at the given time."""
         from limitlab.laws.mean_field._training import circle, labels, outputs
 
         x = circle(self.inputs)
         return float(np.mean((labels(x, self.angle) - outputs(*self.trained(draw, time), x)) ** 2))
 
     def trained(self, draw: Draw, time: float = LONG) -> tuple[Array, Array]:
-        """Both layers at a time: a_i = 2 |w_i| at the start, half of them negative where `signs` says both."""
+        """Return both layers at a time. At the start |a_i| = 2 |w_i|; half of the a_i are negative if `signs` is "both"."""
         from limitlab.laws.mean_field._training import circle, labels, relu_descent
 
         x, rng = circle(self.inputs), copy.deepcopy(draw.rng)  # the same start at every time

@@ -1,14 +1,14 @@
-"""Noisy training of a wide network: the free energy falls to its only minimum.
+"""Noisy training of a wide network, whose free energy decreases to its unique minimum.
 
 Setting.  f(x) = (1/N) sum_i sigma(<theta_i, x>), x ~ N(0, I_D), y = sigma(<theta*, x>), R = E (y - f)^2, independent Gaussian theta_i at
           the start, d theta_i = -(N grad_i R + 2 lambda theta_i) dt + sqrt(2/beta) dW_i.
-Limit.    N -> infinity: the law of the weights solves d_t rho = div(rho grad Psi) + (1/beta) Lap rho (docs/theory/mean_field.md, eq. 11),
-          the gradient flow of
+Limit.    N -> infinity. The distribution of the weights solves d_t rho = div(rho grad Psi) + (1/beta) Lap rho
+          (docs/theory/mean_field.md, eq. 11). This equation is the gradient flow of
 
               F = R + lambda int |theta|^2 rho + (1/beta) int rho log rho,                                               (12)
 
-          which falls to its only minimum, rho ~ exp(-beta Psi(.; rho)), at time inf.
-Result.   Linear neurons stay Gaussian: a closed form (14). Erf neurons (D = 1): finite volumes, extrapolated.
+          F decreases to its unique minimum, rho ~ exp(-beta Psi(.; rho)), as the time tends to infinity.
+Result.   Linear neurons stay Gaussian and have the closed form (14). Erf neurons (D = 1) are solved by extrapolated finite volumes.
 Status.   Theorem (Mei, Montanari, Nguyen 2018). At rest the regularised risk of linear neurons exceeds its minimum by D/(2 beta),
           for every N.
 """
@@ -30,19 +30,21 @@ __all__ = ["NoisyMeanField"]
 
 Array = NDArray[np.float64]
 
-SETTLED = 5.0  # an experiment is at rest after this over the penalty: e^(-2 * 5) of the start is left
-WINDOW = 6.0  # length of the time over which the excess at rest is averaged, in the same unit
-SPACING = 0.5  # between two looks in it
-STABLE = 0.25  # longest step of an experiment, over 1 plus the penalty
+SETTLED = 5.0  # times 1 / penalty: time after which an experiment counts as at rest (e^(-2 * 5) of the start is left)
+WINDOW = 6.0  # times 1 / penalty: length of the time window over which the excess at rest is averaged
+SPACING = 0.5  # time between two measurements in this window
+STABLE = 0.25  # longest step of an experiment, times 1 + penalty
 
 
 def linear_path(
     beta: float, penalty: float, teacher: float, mean: float, variance: float, dimension: int, times: ArrayLike
 ) -> dict[str, Array]:
-    """The closed form of linear neurons, eq. (14): Gaussian weights with mean m along the teacher and variance s in every direction.
+    """Return the closed form (14) for linear neurons.
 
-    >>> found = linear_path(4.0, 0.3, 1.5, 0.0, 1.0, 1, [1.0, np.inf])
-    >>> found["risk"].round(12).tolist(), found["free_energy"].round(12).tolist()
+    The weights are Gaussian with mean m along the teacher and variance s in every direction.
+
+    >>> path = linear_path(4.0, 0.3, 1.5, 0.0, 1.0, 1, [1.0, np.inf])
+    >>> path["risk"].round(12).tolist(), path["free_energy"].round(12).tolist()
     ([0.186497988483, 0.119822485207], [0.41720741876, 0.398929728099])
     """
     t, rest = np.asarray(times, dtype=float), teacher / (1 + penalty)
@@ -55,7 +57,7 @@ def linear_path(
 
 
 class NoisyMeanField(Law):
-    """Where does a wide network settle that is trained with noise and weight decay, and how fast does its free energy fall?
+    """Which stationary state does noisy training with weight decay have, and how fast does the free energy decrease to it?
 
     Examples
     --------
@@ -84,7 +86,7 @@ class NoisyMeanField(Law):
         ),
     }
     simulation = Experiment("number of neurons N", sizes=(50, 100, 200), draws=80)
-    # Both neurons, two dimensions of the linear one, starts on the wrong side, a time at rest
+    # Both kinds of neurons (linear ones in two dimensions), starts on the opposite side of the teacher, and a time at rest
     points = (
         dict(
             neuron="linear",
@@ -139,16 +141,16 @@ class NoisyMeanField(Law):
         return self
 
     def observed(self) -> tuple[str, ...]:
-        """The excess at rest has a closed form, and is measured, for linear neurons only."""
+        """Return all observables for linear neurons, and all except the excess at rest for erf neurons."""
         names = tuple(type(self).observables)
         return names if self.neuron == "linear" else names[:-1]
 
     def predicted(self, times: Array) -> Values:
-        """Closed form (14), or the extrapolated finite volumes of (11)."""
+        """Evaluate the closed form (14), or solve (11) by extrapolated finite volumes."""
         beta, penalty = self.inverse_temperature, self.penalty
         if self.neuron == "linear":
-            found = linear_path(beta, penalty, self._strength(), self.start_mean, self.start_std**2, self.dimension, times)
-            return {**found, "stationary_excess": self.dimension / (2 * beta), "accuracy": CLOSED_FORM}
+            path = linear_path(beta, penalty, self._strength(), self.start_mean, self.start_std**2, self.dimension, times)
+            return {**path, "stationary_excess": self.dimension / (2 * beta), "accuracy": CLOSED_FORM}
         from limitlab.laws.mean_field._free_energy import erf_path
 
         values, errors = erf_path(beta, penalty, self._strength(), self.start_mean, self.start_std, times, self.solver_steps)
@@ -156,7 +158,7 @@ class NoisyMeanField(Law):
         return {**dict(zip(names, values.T, strict=True)), "accuracy": dict(zip(names, errors, strict=True))}
 
     def measured(self, draw: Draw, times: Array) -> Values:
-        """`size` particles of the stochastic differential equation; the entropy from distances between neighbours."""
+        """Integrate `size` particles of (10), and estimate the entropy from distances between neighbours."""
         from limitlab.laws.mean_field._training import langevin
 
         network = self._network()
@@ -174,15 +176,15 @@ class NoisyMeanField(Law):
                 min(self.step, STABLE / (1 + self.penalty)),
             )
         )
-        rows = [self._seen(network, state) for state in states[: finite.size] + states[-1:] * at_rest]
-        found: dict[str, Any] = {name: np.array([row[name] for row in rows]) for name in rows[0]}
+        rows = [self._measured_state(network, state) for state in states[: finite.size] + states[-1:] * at_rest]
+        values: dict[str, Any] = {name: np.array([row[name] for row in rows]) for name in rows[0]}
         if self.neuron == "linear":
             excess = [network.risk(state) + self.penalty * _mean_square(state) for state in states[finite.size :]]
-            found["stationary_excess"] = np.mean(excess) - self.penalty * self._strength() ** 2 / (1 + self.penalty)
-        return found
+            values["stationary_excess"] = np.mean(excess) - self.penalty * self._strength() ** 2 / (1 + self.penalty)
+        return values
 
     def interaction(self, a: ArrayLike, b: ArrayLike) -> Array:
-        """U(a, b) = E sigma(a x) sigma(b x) of two neurons of one weight each, eqs. (3-4).
+        """Return U(a, b) = E sigma(a x) sigma(b x) for two neurons of one weight each, eqs. (3-4).
 
         >>> round(float(NoisyMeanField(neuron="erf").interaction(2.0, 2.0)), 13)
         0.6970439505474
@@ -191,9 +193,10 @@ class NoisyMeanField(Law):
         return neuron_interaction(np.asarray(a, dtype=float)[..., None], np.asarray(b, dtype=float)[..., None], name)
 
     def sgd_excess(self, step: float, neurons: int) -> float:
-        """Excess at rest of the same training by one-pass SGD: N linear neurons, one sample and one Gaussian kick per step, eq. (15a).
+        """Return the excess at rest of N linear neurons under noisy one-pass SGD, eq. (15a).
 
-        Exact for every step below `step` where it settles; it tends to `stationary_excess` as the step goes to 0, whatever N.
+        Every step uses one sample and one Gaussian kick. The result is exact for every step at which the second moments converge.
+        It tends to `stationary_excess` as the step goes to 0, for every N.
 
         >>> law = NoisyMeanField(neuron="linear", dimension=3, inverse_temperature=20.0, penalty=0.2, teacher=(1.0, -0.5, 0.5))
         >>> [round(law.sgd_excess(step, 20), 4) for step in (0.02, 0.005, 1e-9)]
@@ -213,7 +216,7 @@ class NoisyMeanField(Law):
         return (1 + lam) * centre + lam * spread
 
     def density(self, theta: ArrayLike, time: float) -> Array:
-        """The density of the weight along the teacher at one time (`inf`: at rest), at the given points.
+        """Return the density of the weight along the teacher at one time, at the given points. The time `inf` means at rest.
 
         >>> law = NoisyMeanField(neuron="linear", inverse_temperature=4.0, penalty=0.3, teacher=1.5)
         >>> round(float(law.density(1.5 / 1.3, math.inf)), 6) == round((2 * math.pi / 2.4) ** -0.5, 6)
@@ -229,7 +232,7 @@ class NoisyMeanField(Law):
         return erf_density(beta, penalty, self._strength(), self.start_mean, self.start_std, time, points)
 
     def _strength(self) -> float:
-        """The teacher's weight along the axis on which it lies."""
+        """Return the teacher's weight along its own axis."""
         if isinstance(self.teacher, tuple):
             return float(np.linalg.norm(self.teacher)) if self.dimension > 1 else self.teacher[0]
         return self.teacher
@@ -241,14 +244,18 @@ class NoisyMeanField(Law):
             return LinearNetwork(self._strength())
         return ScalarNetwork.of("erf", "erf", self._strength(), spacing=0.3)
 
-    def _times_at_rest(self, last: float, wanted: bool) -> Array:
-        """When an experiment looks at the state of rest: for the excess of linear neurons over a window, else once."""
+    def _times_at_rest(self, last: float, asks_for_rest: bool) -> Array:
+        """Return the times at which an experiment measures the state at rest.
+
+        Linear neurons are measured over a window, to average their excess; erf neurons are measured once.
+        """
         settled = max(last, SETTLED / self.penalty)
         if self.neuron == "linear":
             return settled + np.arange(0, WINDOW / self.penalty, SPACING) + SPACING
-        return np.array([settled]) if wanted else np.empty(0)
+        return np.array([settled]) if asks_for_rest else np.empty(0)
 
-    def _seen(self, network: Any, state: Array) -> dict[str, float]:
+    def _measured_state(self, network: Any, state: Array) -> dict[str, float]:
+        """Return the observables of one state of the particles."""
         from limitlab.laws.mean_field._training import nearest_neighbour_entropy
 
         risk, square = network.risk(state), _mean_square(state)

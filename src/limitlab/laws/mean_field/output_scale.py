@@ -1,12 +1,12 @@
-"""From mean field to the tangent kernel: the factor in front of a wide network's output.
+"""The transition from mean field to the tangent kernel as a wide network's output scale grows.
 
 Setting.  fhat = (alpha/N) sum_j a_j tanh(<w_j, x> + b), centred at its start, on n fixed points; theta_j' = -(N/(2 alpha^2)) grad_j R
           with R the mean squared residual; independent neurons at the start, with second layers around 1, or of both signs.
-Limit.    N -> infinity at fixed alpha: the law of the neurons solves d_t rho = (1/alpha) div(rho grad Psi), and the residuals are
-          driven by its kernel, u' = -(1/n) H_rho u (docs/theory/mean_field.md, eqs. 20-22).
-Result.   Weights move by order 1/alpha. The kernel, and with it the distance to the linearised network, changes by order 1/alpha;
-          by order 1/alpha^2 where a symmetry of the start (a and -a alike) makes the first order vanish (eq. 24).
-Status.   Theorem for the limits (Mei, Misiakiewicz, Montanari 2019; Chizat, Oyallon, Bach 2019); the orders follow from eq. (24).
+Limit.    N -> infinity at fixed alpha. The distribution of the neurons solves d_t rho = (1/alpha) div(rho grad Psi), and its kernel
+          determines the residuals, u' = -(1/n) H_rho u (docs/theory/mean_field.md, eqs. 20-22).
+Result.   Weights move by order 1/alpha. The change of the kernel and the distance to the linearised network are of order 1/alpha.
+          They are of order 1/alpha^2 if the start is symmetric under a -> -a, because the first order then vanishes (eq. 24).
+Status.   Theorem for the limits (Mei, Misiakiewicz, Montanari 2019; Chizat, Oyallon, Bach 2019). The orders follow from eq. (24).
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ __all__ = ["OutputScale"]
 Array = NDArray[np.float64]
 
 TOLERANCE = 1e-8  # of the integration
-STEP = 0.25  # of an experiment
+STEP = 0.25  # longest time step of an experiment
 SECOND_LAYER_NODES = 8
-REACH = 6.0  # of the nodes for a weight, in standard deviations
-SYMMETRIC = 1e-9  # a first-order change of the kernel that is smaller than this share of it is rounding
+REACH = 6.0  # largest node of a weight, in standard deviations
+SYMMETRIC = 1e-9  # first-order changes below this share of the kernel are rounding errors
 
 
 class LazyLimit(NamedTuple):
@@ -39,7 +39,7 @@ class LazyLimit(NamedTuple):
     displacement
         Limit of alpha times the displacement.
     kernel_change
-        Limit of alpha times the relative change of the kernel; 0 where a symmetry cancels it.
+        Limit of alpha times the relative change of the kernel. It is 0 if the start is symmetric.
     slope
         Exponent of the kernel's change and of the distance to the linearised residuals: -1, or -2 with the symmetry.
     """
@@ -50,7 +50,7 @@ class LazyLimit(NamedTuple):
 
 
 class Neurons(NamedTuple):
-    """A law of neurons at the start: second layers a, scores z at the points (columns), and shares that add up to 1."""
+    """A weighted set of neurons with second layers a, scores z at the points (columns), and shares that add up to 1."""
 
     a: Array
     z: Array
@@ -58,7 +58,7 @@ class Neurons(NamedTuple):
 
 
 def kernel(neurons: Neurons, gram: Array) -> Array:
-    """H of a law of neurons on the points, eq. (21)."""
+    """Return H on the points for a weighted set of neurons, eq. (21)."""
     value = np.tanh(neurons.z)
     slope = neurons.a[:, None] * (1 - value**2)
     weighted = neurons.shares[:, None]
@@ -94,7 +94,7 @@ class OutputScale(Law):
         ),
     }
     simulation = Experiment("number of neurons N", sizes=(200, 400, 800), draws=320)
-    # A generic start, pairs, and independent signs, at scales where the network still learns features
+    # A generic start, pairs, and independent signs, at scales at which the network learns features
     points = (
         dict(scale=1.5, second_layer_spread=0.5, start_std=0.8, score_shift=0.4, times=(1.0, 4.0)),
         dict(scale=0.7, initialisation="paired", start_std=0.7, times=(1.0, 4.0)),
@@ -117,11 +117,11 @@ class OutputScale(Law):
     solver_steps: int = parameter(30, note="per weight of the first layer", kind="solver", least=6, most=80, finer=1.5)
 
     def limit_cost(self) -> Cost:
-        """A grid of neurons in the plane."""
+        """Return the cost of a grid of neurons in the plane."""
         return Cost(8e3 * self.solver_steps**2, 5e5 * self.solver_steps**2)
 
     def predicted(self, times: Array) -> Values:
-        """Neurons and residuals moved together, eqs. (20) and (22); the error is the change from two thirds of the nodes."""
+        """Integrate neurons and residuals together, eqs. (20) and (22); the error is the change from two thirds of the nodes."""
         fine, coarse = (self._followed(times, count) for count in (self.solver_steps, 2 * self.solver_steps // 3))
         floor = 100 * TOLERANCE
         accuracy = {
@@ -130,7 +130,7 @@ class OutputScale(Law):
         return {**fine, "accuracy": accuracy}
 
     def measured(self, draw: Draw, times: Array) -> Values:
-        """One network of `size` neurons, both layers trained."""
+        """Train both layers of one network of `size` neurons."""
         from limitlab.laws.mean_field.output_scale_flow import output_scale_flow
 
         x, y = self.data()
@@ -145,7 +145,7 @@ class OutputScale(Law):
         )
 
     def data(self) -> tuple[Array, Array]:
-        """The points in the plane, one per row, and their labels.
+        """Return the points in the plane, one per row, and their labels.
 
         >>> x, y = OutputScale(samples=3).data()
         >>> x.shape, y.round(4).tolist()
@@ -155,7 +155,7 @@ class OutputScale(Law):
         return np.sin(0.4 + 1.7 * i[:, None] * np.array([1, 2])), np.cos(2.0 * i)
 
     def start(self, rng: np.random.Generator, width: int) -> tuple[Array, Array]:
-        """First and second layer of a network of `width` neurons at the start.
+        """Return first and second layer of a network of `width` neurons at the start.
 
         >>> weights, second_layer = OutputScale(initialisation="paired").start(np.random.default_rng(0), 6)
         >>> bool(np.all(weights[:3] == weights[3:]) and np.all(second_layer[:3] == -second_layer[3:]))
@@ -163,7 +163,7 @@ class OutputScale(Law):
         """
         paired = self.initialisation == "paired"
         if paired and width % 2:
-            raise Refused(f"size = {width} is not allowed: must be even, neurons come in pairs")
+            raise Refused(f"size = {width} is not allowed: must be even, because neurons come in pairs")
         free = width // 2 if paired else width
         weights = self.start_std * rng.standard_normal((free, 2))
         second_layer = 1 + self.second_layer_spread * rng.standard_normal(free)
@@ -174,7 +174,7 @@ class OutputScale(Law):
         return weights, second_layer
 
     def lazy_limit(self, time: float | None = None) -> LazyLimit:
-        """The leading order in 1/alpha at a time (default: the last of the law's), eq. (24).
+        """Return the leading order in 1/alpha at a time, by default the last of `times`, eq. (24).
 
         >>> limit, law = OutputScale().lazy_limit(2.0), OutputScale(scale=1e4, times=2.0)
         >>> bool(abs(limit.kernel_change / (1e4 * float(law.theory().kernel_change)) - 1) < 1e-3)
@@ -185,8 +185,8 @@ class OutputScale(Law):
         value, slope, bend = np.tanh(neurons.z), *_tanh_slopes(neurons.z)
         first = kernel(neurons, x @ x.T)
         rates, modes = np.linalg.eigh(first / y.size)
-        kept = np.maximum(rates, 1e-300)
-        work = modes @ (-np.expm1(-kept * t) / kept * (y @ modes)) / y.size  # (1/n) int_0^t u
+        positive = np.maximum(rates, 1e-300)
+        work = modes @ (-np.expm1(-positive * t) / positive * (y @ modes)) / y.size  # (1/n) int_0^t u
         a1 = value @ work
         w1 = neurons.a[:, None] * (slope * work) @ x
         z1 = w1 @ x.T
@@ -198,7 +198,10 @@ class OutputScale(Law):
         return LazyLimit(lengths, 0.0 if symmetric else moved, -2 if symmetric else -1)
 
     def _neurons(self, count: int) -> Neurons:
-        """A rule for the law of the neurons at the start: even in both weights, Gauss-Hermite in the size of the second layer."""
+        """Return a quadrature rule for the neurons at the start.
+
+        Its nodes are evenly spaced in both weights, and Gauss-Hermite nodes in the size of the second layer.
+        """
         from limitlab.numerics.gaussian import hermite_rule
         from limitlab.numerics.quadrature import even_gaussian_rule
 
@@ -210,7 +213,10 @@ class OutputScale(Law):
         return Neurons(sign * size, scores, shares)
 
     def _followed(self, times: Array, count: int) -> dict[str, Array]:
-        """The law in the space of scores: z' = (1/(alpha n)) G (u a tanh'(z)), a' = (1/(alpha n)) <u, tanh z>, u' = -(1/n) H u."""
+        """Integrate the equations of scores, second layers and residuals, and return the observables over time.
+
+        z' = (1/(alpha n)) G (u a tanh'(z)), a' = (1/(alpha n)) <u, tanh z>, u' = -(1/n) H u.
+        """
         from limitlab.numerics.ode import states_at
 
         (x, y), neurons = self.data(), self._neurons(count)
@@ -244,6 +250,6 @@ class OutputScale(Law):
 
 
 def _tanh_slopes(z: Array) -> tuple[Array, Array]:
-    """First and second derivative of tanh."""
+    """Return the first and second derivative of tanh."""
     value = np.tanh(z)
     return 1 - value**2, -2 * value * (1 - value**2)

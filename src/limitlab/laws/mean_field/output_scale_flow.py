@@ -1,11 +1,12 @@
-"""Training a two-layer network whose output is multiplied by a factor, on given data: weights, kernel, linearised twin.
+"""Training of a two-layer network with an output scale on given data, compared with its linearisation.
 
 fhat = (alpha/N) sum_j sigma(x; theta_j) with sigma = a tanh(<w, x> + shift), minus its value at the start if centred; both layers follow
-theta_j' = -(N / (2 alpha^2)) grad_j R with R the mean of u^2 over the points, u = y - fhat. Then (docs/theory/mean_field.md, eqs. 20-23)
+theta_j' = -(N / (2 alpha^2)) grad_j R, where R is the mean of u^2 over the points and u = y - fhat. Then
+(docs/theory/mean_field.md, eqs. 20-23)
 
     u' = -(1/n) H u,     H = (1/N) sum_j grad sigma(x; theta_j) . grad sigma(x'; theta_j),     d|u|^2/dt = -2 <u, H u>,
 
-with means over the n points in the norm and in the inner product.
+where the norm and the inner product are means over the n points.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class ScaledRun:
-    """What `output_scale_flow` measures, each an array over times.
+    """Results of `output_scale_flow`. Each is an array over times.
 
     Attributes
     ----------
@@ -39,7 +40,7 @@ class ScaledRun:
     residual_slope
         d|u|^2/dt = -2 <u, H u>.
     residual, linearised_residual
-        u at the points, with a second axis.
+        u at the points, along a second axis.
     """
 
     risk: Array
@@ -52,7 +53,7 @@ class ScaledRun:
 
 
 def tangent_kernel(x: Array, weights: Array, second_layer: Array, shift: float) -> Array:
-    """H on the points, eq. (21).
+    """Return H on the points, eq. (21).
 
     >>> tangent_kernel(np.eye(2), np.zeros((1, 2)), np.array([2.0]), 0.0)
     array([[4., 0.],
@@ -75,7 +76,7 @@ def output_scale_flow(
     tolerance: float = 1e-11,
     step: float | None = None,
 ) -> ScaledRun:
-    """Train a two-layer tanh network with output scale alpha by gradient flow, beside its linearisation.
+    """Train a two-layer tanh network with output scale alpha by gradient flow, and its linearisation too.
 
     Parameters
     ----------
@@ -88,13 +89,14 @@ def output_scale_flow(
     times
         Increasing times; one number gives arrays of length 1.
     shift
-        Added to every neuron's score.
+        Number added to every neuron's score.
     centred
         Whether the output at the start is subtracted.
     tolerance
-        Of the integration.
+        Tolerance of the integration.
     step
-        Longest step of a Runge-Kutta method with equal steps, in place of an adaptive one: cheaper, and for smooth paths as good.
+        Longest step of a Runge-Kutta method with equal steps, which replaces the adaptive method. It costs less and is as accurate for
+        smooth solutions.
 
     Examples
     --------
@@ -141,7 +143,7 @@ def output_scale_flow(
 
 
 def linearised(kernel: Array, residual: Array, times: Array) -> Array:
-    """exp(-H t / n) u at the times: the residuals if the kernel stood still.
+    """Return exp(-H t / n) u at the times, the residuals for a constant kernel.
 
     >>> linearised(np.eye(2), np.ones(2), np.array([2.0])).round(6).tolist()
     [[0.367879, 0.367879]]

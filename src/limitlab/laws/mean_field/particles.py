@@ -1,14 +1,15 @@
-"""Finitely many neurons: the mean-field flow, how a network of N neurons fluctuates around it, and by how much its mean is off.
+"""The mean-field flow, and the fluctuation and bias of a network of N neurons around it.
 
 Setting.  Neurons sigma(theta_i x) of one weight, f = (1/N) sum_i sigma(theta_i x), x ~ N(0, 1), target phi(theta* x), R = E (y - f)^2;
           independent theta_i ~ N(m0, s0^2) at the start, then theta_i' = -N grad_i R.
-Limit.    N -> infinity on bounded times: R_N(t) -> R(rho_t), with d_t rho = div(rho grad dR/drho) (docs/theory/mean_field.md, eq. 1).
-Result.   N neurons are the same flow started from their empirical law, so that R_N(t) is a function of that law. To second order in the
-          difference of the two laws (eqs. 16-17)
+Limit.    N -> infinity on bounded times. R_N(t) -> R(rho_t), with d_t rho = div(rho grad dR/drho) (docs/theory/mean_field.md, eq. 1).
+Result.   A network of N neurons follows the same flow from its empirical distribution of weights, so that R_N(t) is a functional of
+          that distribution. To second order in the difference of the two distributions (eqs. 16-17)
 
               N Var R_N -> Var_theta g(theta),     N (E R_N - R) -> 1/2 E_theta k(theta, theta),
 
-          g and k being the first and second derivative of R(t) in the law at the start, in the direction of a point mass at theta.
+          where g and k are the first and second derivative of R(t) with respect to the distribution at the start, in the direction of a
+          point mass at theta.
 Status.   Theorem for the limit (Mei, Montanari, Nguyen 2018) and for Gaussian fluctuations (Sirignano and Spiliopoulos 2020).
 """
 
@@ -33,8 +34,8 @@ class MeanFieldParticles(Law):
     Examples
     --------
     >>> law = MeanFieldParticles(times=(0.0, 1.0))
-    >>> found = law.theory()
-    >>> found.risk.values.round(4).tolist(), found.risk_bias.values.round(4).tolist()
+    >>> limit = law.theory()
+    >>> limit.risk.values.round(4).tolist(), limit.risk_bias.values.round(4).tolist()
     ([1.804, 0.6086], [0.0643, 0.1483])
     """
 
@@ -49,7 +50,7 @@ class MeanFieldParticles(Law):
         "risk_bias": observable("mean of the risk minus its limit, times the number of neurons", r"N(\mathbb{E}R_N - R)"),
     }
     simulation = Experiment("number of neurons N", sizes=(8, 16, 32), draws=120)
-    # A target that the network cannot fit exactly, and a start on the wrong side of zero; an activation that is not odd
+    # First a target that the network cannot fit exactly and a start with the opposite sign; then an activation that is not odd
     points = (
         dict(
             activation="tanh",
@@ -80,20 +81,20 @@ class MeanFieldParticles(Law):
     step: float = parameter(0.2, note="of a Runge-Kutta method", kind="experiment", above=0, most=0.5)
 
     def draw_cost(self, size: int) -> Cost:
-        """Replicas of the particles."""
+        """Return the cost of all replicas of the particles."""
         return Cost(1e5 + 3.0 * self.replicas * size, 1e4 * self.replicas * size * max(latest(self), 1.0))
 
     def predicted(self, times: Array) -> Values:
-        """The flow and its response; the error is the change from two thirds of the nodes."""
+        """Integrate the flow and its derivatives; the error is the change from two thirds of the nodes."""
         fine, coarse = (self._response(times, count) for count in (self.solver_steps, 2 * self.solver_steps // 3))
         accuracy = {name: np.abs(fine[name] - coarse[name]).max() + 1e-6 * np.abs(fine[name]).max() for name in fine}
         return {**fine, "accuracy": accuracy}
 
     def measured(self, draw: Draw, times: Array) -> Values:
-        """`replicas` pairs of networks of `size` neurons, and of the twice as wide networks that they make together.
+        """Train `replicas` pairs of networks of `size` neurons, and one network of all neurons for every pair.
 
-        The bias is measured without knowing the limit: the mean risk of two networks minus that of their union is half the bias,
-        and what is linear in their empirical laws cancels.
+        The bias is measured without the limit. The mean risk of two networks minus the risk of the network of all their neurons is half
+        the bias, and terms that are linear in the empirical distributions cancel.
         """
         from limitlab.laws.mean_field._training import flow_risks
 
@@ -109,12 +110,12 @@ class MeanFieldParticles(Law):
         )
 
     def interaction(self, a: ArrayLike, b: ArrayLike) -> Array:
-        """U(a, b) of two neurons, eq. (3): closed for erf, identity and square, by quadrature for every other activation."""
+        """Return U(a, b) for two neurons, eq. (3), in closed form for erf, identity and square, otherwise by quadrature."""
         first, second = np.asarray(a, dtype=float)[..., None], np.asarray(b, dtype=float)[..., None]
         return neuron_interaction(first, second, self.activation)
 
     def potential(self, theta: ArrayLike) -> Array:
-        """V(theta) of a neuron, eq. (2).
+        """Return V(theta) for a neuron, eq. (2).
 
         >>> law = MeanFieldParticles(activation="erf", target_function="erf", teacher_weight=1.5)
         >>> bool(abs(law.potential(0.5) + law.interaction(0.5, 1.5)) < 1e-12)
@@ -124,7 +125,7 @@ class MeanFieldParticles(Law):
         return -neuron_interaction(weights, np.array([self.teacher_weight]), self.activation, self.target_function)
 
     def rms_gap(self, size: ArrayLike, time: float) -> Array:
-        """Predicted root mean square of R_N - R at a width and a time: sqrt(variance / N + (bias / N)^2)."""
+        """Return the predicted root mean square of R_N - R at a width and a time, sqrt(variance / N + (bias / N)^2)."""
         law = self.replace(times=float(time)).theory()
         n = np.asarray(size, dtype=float)
         return np.asarray(np.sqrt(float(law.risk_fluctuation) / n + (float(law.risk_bias) / n) ** 2))
@@ -138,5 +139,5 @@ class MeanFieldParticles(Law):
         labels = np.asarray(self.target_function(self.teacher_weight * inputs))
         z, shares = gaussian_quantiles(count)
         flow = ScalarFlow(self.activation, inputs, weights, labels)
-        found = flow.response(self.start_mean + self.start_std * z, shares, times)
-        return dict(risk=found.risk, risk_fluctuation=found.fluctuation, risk_bias=found.bias)
+        response = flow.response(self.start_mean + self.start_std * z, shares, times)
+        return dict(risk=response.risk, risk_fluctuation=response.fluctuation, risk_bias=response.bias)

@@ -1,10 +1,11 @@
-"""The two potentials of a mean-field network: what a neuron feels of the target and of another neuron.
+"""The two potentials of a mean-field network, between a neuron and the target and between two neurons.
 
 For neurons sigma(<theta, x>) on Gaussian inputs x ~ N(0, I) and a target phi(<theta*, x>),
 
     V(theta) = -E phi(<theta*, x>) sigma(<theta, x>),     U(theta, theta') = E sigma(<theta, x>) sigma(<theta', x>),
 
-both functions of three inner products (docs/theory/mean_field.md, eqs. 2-4). Closed forms for three activations, quadrature for any.
+Both are functions of three inner products (docs/theory/mean_field.md, eqs. 2-4). Three activations have closed forms; quadrature serves
+every activation.
 """
 
 from __future__ import annotations
@@ -27,16 +28,16 @@ Array = NDArray[np.float64]
 def neuron_interaction(
     first: ArrayLike, second: ArrayLike, activation: Any = "erf", other: Any = None, closed_form: bool = True
 ) -> Array:
-    """U of neurons with weights `first` and `second`: E sigma(<first, x>) other(<second, x>) for x ~ N(0, I), eqs. (3-4).
+    """Return U = E sigma(<first, x>) other(<second, x>) for x ~ N(0, I), eqs. (3-4).
 
     Parameters
     ----------
     first, second
-        Weights in R^D along the last axis, or plain numbers (D = 1); they broadcast.
+        Weights of the two neurons, in R^D along the last axis, or plain numbers (D = 1). They broadcast.
     activation, other
-        Activation of the first neuron, and of the second where it is another one (a target, say).
+        Activation of the first neuron, and of the second neuron if it differs (for example, if the second is a target).
     closed_form
-        Whether to use the closed form of "erf", "identity" and "square"; otherwise quadrature, as for every other activation.
+        Whether to use the closed form for "erf", "identity" and "square". Otherwise quadrature is used, as for every other activation.
 
     Examples
     --------
@@ -51,13 +52,13 @@ def neuron_interaction(
     if a.shape[-1] != b.shape[-1]:
         raise Refused(f"first and second must have the same last axis; got {a.shape[-1]} and {b.shape[-1]}")
     q1, q2, inner = (a**2).sum(axis=-1), (b**2).sum(axis=-1), (a * b).sum(axis=-1)
-    one = Activation(activation)
-    two = one if other is None else Activation(other)
-    if closed_form and one == two and one.name in CLOSED:
-        return np.asarray(CLOSED[one.name](q1, q2, inner))[()]
+    sigma = Activation(activation)
+    target = sigma if other is None else Activation(other)
+    if closed_form and sigma == target and sigma.name in CLOSED:
+        return np.asarray(CLOSED[sigma.name](q1, q2, inner))[()]
     q1, q2, inner = np.broadcast_arrays(q1, q2, inner)
-    found = [_pair(one, two, *numbers) for numbers in zip(q1.ravel(), q2.ravel(), inner.ravel(), strict=True)]
-    return np.reshape(found, q1.shape)[()]
+    averages = [_pair(sigma, target, *numbers) for numbers in zip(q1.ravel(), q2.ravel(), inner.ravel(), strict=True)]
+    return np.reshape(averages, q1.shape)[()]
 
 
 def _erf(q1: Array, q2: Array, inner: Array) -> Array:
@@ -76,22 +77,22 @@ CLOSED = {"erf": _erf, "identity": _linear, "square": _square}
 """U as a function of the two squared norms and the inner product, by the name of the activation."""
 
 
-def _pair(one: Activation, two: Activation, q1: float, q2: float, inner: float) -> float:
-    """E one(X) two(Y) for a Gaussian pair of variances q1, q2 and covariance `inner`."""
+def _pair(sigma: Activation, target: Activation, q1: float, q2: float, inner: float) -> float:
+    """Return E sigma(X) target(Y) for a Gaussian pair of variances q1, q2 and covariance `inner`."""
     if q1 * q2 == 0:  # one of the neurons is constant
-        return float(expectation(one, std=math.sqrt(q1)) * expectation(two, std=math.sqrt(q2)))
+        return float(expectation(sigma, std=math.sqrt(q1)) * expectation(target, std=math.sqrt(q2)))
     correlation = float(np.clip(inner / math.sqrt(q1 * q2), -1, 1))
     s1, s2 = math.sqrt(q1), math.sqrt(q2)
-    places = tuple(kink / s1 for kink in one.kinks), tuple(kink / s2 for kink in two.kinks)
-    return float(pair_expectation(lambda x, y: one(s1 * x) * two(s2 * y), correlation, kinks=places))
+    places = tuple(kink / s1 for kink in sigma.kinks), tuple(kink / s2 for kink in target.kinks)
+    return float(pair_expectation(lambda x, y: sigma(s1 * x) * target(s2 * y), correlation, kinks=places))
 
 
 def erf_slope(a: ArrayLike, b: ArrayLike) -> Array:
-    """dU/da of two erf neurons of one weight each, eq. (4).
+    """Return dU/da for two erf neurons of one weight each, eq. (4).
 
     >>> step = 1e-6
-    >>> wanted = (neuron_interaction(0.7 + step, -1.3) - neuron_interaction(0.7 - step, -1.3)) / (2 * step)
-    >>> bool(abs(erf_slope(0.7, -1.3) - wanted) < 1e-9)
+    >>> quotient = (neuron_interaction(0.7 + step, -1.3) - neuron_interaction(0.7 - step, -1.3)) / (2 * step)
+    >>> bool(abs(erf_slope(0.7, -1.3) - quotient) < 1e-9)
     True
     """
     x, y = np.asarray(a, dtype=float), np.asarray(b, dtype=float)

@@ -1,15 +1,16 @@
-"""Telling two centred Gaussians apart: one-pass SGD of a wide network against its mean-field equation.
+"""One-pass SGD of a wide network that separates two centred Gaussians, and its mean-field equation.
 
 Setting.  y = +-1 with equal probability, x given y is N(0, (1 + y Delta)^2 I_d); f(x) = (1/N) sum_i a(<w_i, x>), with `a` equal to one
           level below t1, another above t2 and linear between; w_i ~ N(0, (s0^2/d) I) at the start; one sample per step,
           w_i <- w_i + 2 eps (y - f) a'(<w_i, x>) x, in the time t = eps * samples.
-Limit.    N -> infinity and eps -> 0 at fixed d: the law of the weights solves a continuity equation. It stays radial, and the law
-          of radii moves along characteristics (docs/theory/mean_field.md, eqs. 5-9).
+Limit.    N -> infinity and eps -> 0 at fixed d. The distribution of the weights solves a continuity equation and stays radial. The
+          distribution of the radii is transported along characteristics (docs/theory/mean_field.md, eqs. 5-9).
 Result.   With H_y(chi) the output on the shell |x| = (1 + y Delta) chi, an average of h over radii,
 
               R = 1/2 sum_y E (y - H_y)^2,     dr/dt = -sum_y E (H_y - y) (1 + y Delta) chi h'((1 + y Delta) r chi).          (9)
 
-Status.   Theorem (Mei, Montanari, Nguyen 2018) with an error of order N^(-1/2) + eps^(1/2) on bounded times; means err by order 1/N + eps.
+Status.   Theorem (Mei, Montanari, Nguyen 2018) with an error of order N^(-1/2) + eps^(1/2) on bounded times.
+          The error of means is of order 1/N + eps.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ __all__ = ["TwoGaussians"]
 Array = NDArray[np.float64]
 
 TOLERANCE = 1e-8  # of the integration along characteristics
-SHELLS = 40  # nodes in the length of the input, and one more for every `PER_SHELL` radii
+SHELLS = 40  # nodes in the length of the input; one more node is added for every `PER_SHELL` radii
 PER_SHELL = 20
 
 
 class TwoGaussians(Law):
-    """How does a wide network, trained on one sample at a time, learn to tell two centred Gaussians apart?
+    """How does a wide network that is trained on one sample at a time learn to separate two centred Gaussians?
 
     Examples
     --------
@@ -60,7 +61,7 @@ class TwoGaussians(Law):
         "radius_spread": observable("standard deviation of the length of the weights", r"\mathrm{sd}(r)"),
     }
     simulation = Experiment("number of neurons N (the step is `step` / N)", sizes=(50, 100, 200), draws=160, rate=1.0)
-    # Unequal classes, levels that are not opposite, few dimensions (small networks are wide there), both signs of Delta
+    # Unequal classes, levels that are not opposite, and both signs of Delta; in few dimensions small networks are already wide
     points = (
         dict(
             separation=0.5,
@@ -106,18 +107,18 @@ class TwoGaussians(Law):
         return self
 
     def draw_cost(self, size: int) -> Cost:
-        """Every neuron on every test point."""
+        """Return the cost of evaluating every neuron at every test point."""
         return Cost(2.2 * self.test_points * size, 200.0 * self.test_points * size * max(latest(self) / self.step / 10, 1.0))
 
     def predicted(self, times: Array) -> Values:
-        """The characteristics of (9) at full and at half resolution; their difference is the stated error."""
+        """Integrate the characteristics of (9) with all radii and with half as many; the difference is the stated error."""
         fine, coarse = self._observed_at(times, self.solver_steps), self._observed_at(times, self.solver_steps // 2)
         floor = 10 * TOLERANCE
         accuracy = {name: np.abs(fine[name] - coarse[name]).max() + floor * np.abs(fine[name]).max() for name in fine}
         return {**fine, "accuracy": accuracy}
 
     def measured(self, draw: Draw, times: Array) -> Values:
-        """One run of one-pass SGD with `size` neurons."""
+        """Run one-pass SGD once with `size` neurons."""
         from limitlab.laws.mean_field._training import ramp_risk, ramp_sgd
 
         rng, step = draw.rng, self.step / draw.size
@@ -132,7 +133,9 @@ class TwoGaussians(Law):
         return dict(risk=np.array(risks), mean_radius=np.array(means), radius_spread=np.array(spreads))
 
     def radii(self, times: ArrayLike, solver_steps: int | None = None) -> tuple[Array, Array]:
-        """Radii of the characteristics over time, shape (times, points), and their weights: the law of |w| in the limit.
+        """Return the radii of the characteristics over time, shape (times, points), and their weights.
+
+        Radii and weights together are the distribution of |w| in the limit.
 
         >>> r, weights = TwoGaussians(separation=0.4).radii([0.0, 2.0], 200)
         >>> (r @ weights).round(4).tolist()
@@ -156,7 +159,7 @@ class TwoGaussians(Law):
         return paths, nodes.weights
 
     def interaction(self, r1: ArrayLike, r2: ArrayLike) -> Array:
-        """u_d(r1, r2) = E a(<w1, x>) a(<w2, x>) averaged over the directions of two weights of these radii, eq. (8)."""
+        """Return u_d(r1, r2) = E a(<w1, x>) a(<w2, x>), averaged over the directions of two weights of these radii, eq. (8)."""
         first, second = np.broadcast_arrays(np.asarray(r1, dtype=float), np.asarray(r2, dtype=float))
         chi = self._shells(POTENTIAL_NODES)
         total = sum(
@@ -165,7 +168,7 @@ class TwoGaussians(Law):
         return np.asarray(total / 2)[()]
 
     def potential(self, r: ArrayLike) -> Array:
-        """v(r) = -E y a(<w, x>) of a weight of this radius, eq. (8)."""
+        """Return v(r) = -E y a(<w, x>) for a weight of this radius, eq. (8)."""
         chi, radius = self._shells(POTENTIAL_NODES), np.asarray(r, dtype=float)
         return np.asarray(-sum(label * self._shell_values(radius, label) @ chi.weights for label in (-1, 1)) / 2)[()]
 
@@ -185,7 +188,7 @@ class TwoGaussians(Law):
         return dict(risk=np.array(risks), mean_radius=mean, radius_spread=spread)
 
     def _shell_values(self, r: Array, label: float) -> Array:
-        """h on the shells of one class, shape (*r, nodes)."""
+        """Return h on the shells of one class, shape (*r, nodes)."""
         from limitlab.laws.mean_field._radial import shell_mean
 
         scaled = (1 + label * self.separation) * r[..., None] * self._shells(POTENTIAL_NODES).points

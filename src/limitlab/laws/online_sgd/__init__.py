@@ -1,5 +1,5 @@
 """Online SGD.
 
-Stochastic gradient descent with a fresh sample at every step, in high dimension. The laws give the overlap with a hidden direction for
-single-index models, PCA, mixtures, spiked tensors and XOR, the time that this takes, and least squares with all its schedules.
+Stochastic gradient descent in high dimension, mostly with a new sample at every step. The laws predict the overlap with a hidden
+direction and the time to find it (single-index models, PCA, mixtures, spiked tensors, XOR), and least squares with step schedules.
 """

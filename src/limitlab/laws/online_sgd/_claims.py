@@ -35,7 +35,7 @@ AREA = "Online SGD"
 
 
 def search_times(law: SphericalSGD, size: int, level: float, runs: int, two_sided: bool, step: float) -> Array:
-    """Steps until the overlap exceeds a level, from uniform starts, by the exact chain."""
+    """Return the numbers of steps until the overlap exceeds a level, from uniform starts, by the exact chain."""
     model, times = law.model().compiled(), []
     for seed in range(runs):
         rng = np.random.default_rng([seed, size])
@@ -48,7 +48,7 @@ def search_times(law: SphericalSGD, size: int, level: float, runs: int, two_side
 def population_losses(check: Check) -> None:
     """The population loss of teacher-student, PCA and mixture models depends on the overlap alone.
 
-    phi(m) against averages of the loss over samples, for three models and several overlaps.
+    The check compares phi(m) with averages of the loss over samples, for three models and several overlaps.
     """
     count, z = 100_000 if check.quick else 2_000_000, []
     laws: tuple[SphericalSGD, ...] = (
@@ -69,7 +69,7 @@ def population_losses(check: Check) -> None:
 
 
 def sampled_loss(law: Any, z: Array, w: Array, extra: Array) -> Array:
-    """The loss of samples with components z along v0 and w along x."""
+    """Return the loss of samples with components z along v0 and w along x."""
     if isinstance(law, OnlineSingleIndex):
         return np.asarray((law.teacher(z) + law.noise * extra - law.student(w)) ** 2)
     if isinstance(law, OnlinePCA):
@@ -79,9 +79,9 @@ def sampled_loss(law: Any, z: Array, w: Array, extra: Array) -> Array:
 
 @claim("J16", AREA, OnlineSingleIndex, OnlinePCA, OnlineMixture, figure="online-sgd-recovery")
 def sample_complexity(check: Check) -> None:
-    """The information exponent k sets the samples SGD needs: of order N, N log N, N^(k-1) for k = 1, 2, >= 3.
+    """SGD with information exponent k = 1, 2, >= 3 needs samples of order N, N log N, N^(k-1).
 
-    Recovery times of exponents 1, 2 and 3 at growing dimension against N, N log N and N^2.
+    The check compares recovery times of exponents 1, 2 and 3 at growing dimension with N, N log N and N^2.
     """
     from scipy import stats
 
@@ -99,7 +99,7 @@ def sample_complexity(check: Check) -> None:
     times = [0.02 * search_times(second, n, 0.5, runs, True, 0.02) / n for n in sizes]
     z_two = [sigmas(part, law.mean(n)) for n, part in zip(sizes, times, strict=True)]
     check.below("largest z of the mean time for k = 2 against (log N)/(2 kappa) + constant", largest(z_two), SIGMAS)
-    without_log = sigmas(times[1], float(np.mean(times[0])))  # as if the time were of order N
+    without_log = sigmas(times[1], float(np.mean(times[0])))  # under the hypothesis that the time is of order N
     check.above(f"z of a time of order N for k = 2, N = {sizes[0]} to {sizes[-1]}", without_log, 8)
     slope_two = slope(np.log(sizes), [np.mean(part) for part in times], np.full(len(sizes), law.std(1) / math.sqrt(runs)))
     ratio_two, ratio_two_error = 2 * law.kappa * slope_two.value, 2 * law.kappa * slope_two.error
@@ -116,7 +116,7 @@ def sample_complexity(check: Check) -> None:
     z_three = [sigmas(part / n**2, blow_up.mean(n, 0.05)) for n, part in zip(third_sizes, third_times, strict=True)]
     check.below("largest z of the mean time for k = 3", largest(z_three), SIGMAS)
     log_law = np.log(third_sizes[-1]) / np.log(third_sizes[0]) * third_sizes[-1] / third_sizes[0]
-    as_second = sigmas(third_times[-1], float(np.mean(third_times[0])) * log_law)  # as if the time were of order N log N
+    as_second = sigmas(third_times[-1], float(np.mean(third_times[0])) * log_law)  # hypothesis: order N log N
     check.above(f"z of a time of order N log N for k = 3, N = {third_sizes[0]} to {third_sizes[-1]}", as_second, 5)
     if not check.quick:
         check.near("slope of the mean time in log N over 1/(2 kappa) for k = 2", ratio_two, 1, 0.05)
@@ -126,22 +126,23 @@ def sample_complexity(check: Check) -> None:
     check.show("exponent of the median time for k = 3, measured", exponent_three.value)
     check.show("standard error of the exponent for k = 3", exponent_three_error)
     check.note(
-        "Median times for k = 1 and 3. Slopes are judged by the full check; the quick one tests the laws of the times themselves."
+        "The times for k = 1 and 3 are medians. The full check tests the slopes; the quick check tests the distributions of the times."
     )
 
 
 def median_slope_error(sizes: list[int], samples: list[Array]) -> float:
-    """Bootstrap standard error of the log-log slope of medians."""
+    """Return the bootstrap standard error of the log-log slope of medians."""
     rng = np.random.default_rng(0)
-    again = [[np.median(rng.choice(part, part.size)) for part in samples] for _ in range(200)]
-    return float(np.std([log_slope(sizes, medians).value for medians in again]))
+    resampled = [[np.median(rng.choice(part, part.size)) for part in samples] for _ in range(200)]
+    return float(np.std([log_slope(sizes, medians).value for medians in resampled]))
 
 
 @claim("J17", AREA, OnlineSingleIndex, figure="online-sgd-recovery")
 def descent(check: Check) -> None:
-    """For k >= 2 almost all samples go into the search; the descent takes of order N over the step.
+    """For k >= 2 the search needs almost all samples, and the descent needs of order N over the step.
 
-    Exponent 3 with steps of order N^(-1/2): the descent takes N / step, the search N^2, and the descent is not of order N.
+    For exponent 3 with steps of order N^(-1/2), the check measures a descent of order N / step, which is not of order N, and a search of
+    order N^2.
     """
     sizes, runs, level = (400, 1600) if check.quick else (800, 3200, 12800), 6 if check.quick else 10, 0.3
     means, laws = [], []
@@ -162,18 +163,24 @@ def descent(check: Check) -> None:
     assert isinstance(blow_up, DiffusiveRecovery)
     shares = [mean / (blow_up.mean(size, 0.05) * size**2) for size, mean in zip(sizes, means, strict=True)]
     check.below(f"share of the search that the descent takes at N = {sizes[-1]}, by the laws", shares[-1], 0.05)
-    walked = [measured_share(n, level, 12 if check.quick else 60) for n in ((25, 100) if check.quick else (25, 100, 200))]
-    check.below("share of the samples that whole runs from random starts spend on the descent, N = 100", walked[1], 0.5)
-    check.below("that share at N = 100 over that at N = 25 (1 if both grew alike)", walked[1] / walked[0], 0.75)
+    measured_shares = [
+        measured_share(n, level, 12 if check.quick else 60) for n in ((25, 100) if check.quick else (25, 100, 200))
+    ]
+    check.below(
+        "share of the samples that whole runs from random starts spend on the descent, N = 100", measured_shares[1], 0.5
+    )
+    check.below(
+        "that share at N = 100 over that at N = 25 (1 if both grew alike)", measured_shares[1] / measured_shares[0], 0.75
+    )
     check.show("exponent in N of the law", expected)
-    check.show("measured share at N = 25", walked[0])
+    check.show("measured share at N = 25", measured_shares[0])
     check.note(
-        "Corrected: a bound of order N for the descent would be exponent 1; with the step of order N^(-1/2) it tends to 3/2."
+        "Correction: a bound of order N for the descent would mean exponent 1. For steps of order N^(-1/2) the exponent tends to 3/2."
     )
 
 
 def measured_share(size: int, level: float, runs: int) -> float:
-    """Mean samples of the descent over those of the search in whole runs of exponent 3 from uniform starts, step 0.05 N^(-1/2)."""
+    """Return the ratio of mean samples of descent and search in runs of exponent 3 with step 0.05 N^(-1/2)."""
     law = OnlineSingleIndex(teacher="h3", student="h3", step=0.05 / math.sqrt(size))
     model, times = law.model().compiled(), []
     for seed in range(runs):
@@ -188,7 +195,7 @@ def measured_share(size: int, level: float, runs: int) -> float:
 def effective_dynamics(check: Check) -> None:
     """Summary statistics of online SGD follow an ODE or SDE with population drift, corrector and volatility.
 
-    The generic construction on the spiked matrix and on phase retrieval; the overlap alone does not close.
+    The check estimates the coefficients for the spiked matrix and for phase retrieval, and shows that the overlap alone does not close.
     """
     import jax
     import jax.numpy as jnp
@@ -230,7 +237,7 @@ def effective_dynamics(check: Check) -> None:
     z_spread = abs(spread - 8 * 0.8 * 0.6) / float(rescaled.volatility_error[0, 0])
     check.below("z of the volatility 8 c q of sqrt(N) m at m = 0", z_spread, SIGMAS)
     check.above("that volatility in its own standard errors", spread / float(rescaled.volatility_error[0, 0]), 10)
-    quiet = float(matrix.volatility.max()) * size  # of statistics of order 1 it vanishes like 1/N
+    quiet = float(matrix.volatility.max()) * size  # the volatility of statistics of order 1 vanishes like 1/N
     check.below("volatility of statistics of order 1, times N", quiet, 200)
     alone = EffectiveDynamics(matrix_loss, lambda x: x[:1], matrices, 0.8)
     verdict = alone.closure([place(0.7, 0.6), place(0.7, 1.4)], samples)
@@ -242,9 +249,9 @@ def effective_dynamics(check: Check) -> None:
 
 @claim("J19", AREA, SpikedTensor, figure="spiked-matrix-phases")
 def spiked_flow(check: Check) -> None:
-    """Spiked tensor PCA at the critical step: ODE, fixed points and their stability in the signal strength.
+    """Spiked tensor PCA at the critical step follows an ODE whose fixed points depend on the signal strength.
 
-    Trajectories at N = 2000 against the flow, and what rests where.
+    The check compares trajectories at N = 2000 with the flow, and tests the fixed points and their stability.
     """
     size, runs = 2000, 10 if check.quick else 60
     times, z = np.array([0.2, 0.6, 1.2]), []
@@ -258,7 +265,7 @@ def spiked_flow(check: Check) -> None:
     check.below("largest z of mean overlap and residual at N = 2000 (standard errors plus 3/N)", largest(z), SIGMAS)
     tensor = SpikedTensor(order=3, snr=6.0, step=0.5, times=(0.75,), start_residual=0.5)
     low, high = (point.overlap for point in tensor.fixed_points() if point.overlap > 0)
-    ends = []  # at t = 0.5 one run in four would still be on its way up; after t = 1 noise starts to lift the lower ones
+    ends = []  # at t = 0.5 one run in four has not converged yet; after t = 1 noise increases the lower overlaps
     for factor in (0.5, 2.0):
         start = tensor.replace(start_overlap=factor * low)
         ends.append(float(start.run(start.draw(8000, 1), np.array([0.75]))[-1, 0]))
@@ -270,9 +277,9 @@ def spiked_flow(check: Check) -> None:
 
 @claim("J20", AREA, SpikedTensorDiffusion, figure="spiked-matrix-transition")
 def spiked_transition(check: Check) -> None:
-    """The rescaled overlap of spiked matrix PCA is an Ornstein-Uhlenbeck process, repelling exactly above lambda = 1.
+    """The rescaled overlap of spiked matrix PCA is an Ornstein-Uhlenbeck process, unstable exactly above lambda = 1.
 
-    Law of sqrt(N) m: Gaussian with the variance of the Ornstein-Uhlenbeck process, on both sides of lambda = 1.
+    The check tests that sqrt(N) m is Gaussian with the variance of this process, on both sides of lambda = 1.
     """
     from scipy import stats
 
@@ -291,18 +298,21 @@ def spiked_transition(check: Check) -> None:
     half = SpikedTensorDiffusion(snr=0.8, step=0.5, times=(0.4,), replicas=200)
     residual = float(half.runs(half.draw(4000, 0), time)[:, 0, 1].mean())
     check.near("q(0.4) at c = 1/2 (with q^2 - c: 0.714)", residual, 0.5561, 0.01)
-    check.note("Corrected: dq = -8 q (q - c) dt; with q^2 - c the residual would rest at sqrt(c) and not at c.")
+    check.note(
+        "Correction: dq = -8 q (q - c) dt. With q^2 - c the fixed point of the residual would be sqrt(c) instead of c."
+    )
 
 
 XOR_SIGMAS = 3.0
-"""Standard errors within which the share of networks that find all clusters has to agree with p_K."""
+"""Largest distance of the share of successful networks from p_K, in standard errors."""
 
 
 @claim("J21", AREA, XorMixture, XorDynamics, figure="xor-success")
 def xor(check: Check) -> None:
-    """XOR mixture: ballistic ODE, critical regulariser 1/8, 39 components of fixed points at K = 4, success probability p_K.
+    """The XOR mixture has critical regulariser 1/8, 39 components of fixed points at K = 4 and success probability p_K.
 
-    Catalogue, success probability and the sign rule; margins at their fixed point; the flow at finite noise.
+    The check counts the fixed points and tests the success probability, the sign rule, the final margins, and the ballistic ODE at finite
+    noise.
     """
     counts = [len(fixed_components(width)) for width in (1, 2, 3, 4, 5, 8)]
     check.equal("components of fixed points at K = 1, 2, 3, 4, 5, 8", ", ".join(map(str, counts)), "5, 17, 35, 39, 16, 16")
@@ -319,7 +329,7 @@ def xor(check: Check) -> None:
         check.show(f"p_K at K = {width}", p)
     check.below("largest z of the share of successes at K = 4, 6", largest(z), XOR_SIGMAS)
     agreement = float(np.mean(np.all(captured == announced, axis=1)))
-    check.above("share of networks whose signs at the start announce what they capture, K = 6", agreement, 0.9)
+    check.above("share of networks whose signs at the start predict the captured classes, K = 6", agreement, 0.9)
     check.near("median margin of captured classes at K = 6", float(np.median(margins[captured])), law.class_strength(), 0.1)
     strong = XorMixture(width=4, regularizer=0.15, networks=5)
     left = float(strong.train(strong.draw(200, 0))[0].max())
@@ -336,11 +346,14 @@ def xor(check: Check) -> None:
         seeds=150 if check.quick else 600,
         together=True,
     )
-    check.note("Corrected: p_4 = 3/32, not 3/27.")
+    check.note("Correction: p_4 = 3/32, not 3/27.")
 
 
 def failures(width: int, size: int, networks: int) -> tuple[float, float]:
-    """Share of networks that miss a cluster, and its distance from 1 - p_K in standard errors (with a bias of 1/sqrt(N) allowed)."""
+    """Return the share of networks that miss a cluster, and its distance from 1 - p_K in standard errors.
+
+    The distance allows for a bias of order 1/sqrt(N).
+    """
     law = XorMixture(width=width, networks=networks)
     margins, _ = law.train(law.draw(size, 1))
     share = float(np.mean((margins <= capture_level(margins)).any(axis=1)))
@@ -353,10 +366,10 @@ def failures(width: int, size: int, networks: int) -> tuple[float, float]:
 
 @claim("J32", AREA, SpikedTensor, OnlinePCA, figure="growth-exponents")
 def growing_moments(check: Check) -> None:
-    """The moment conditions of the limit theorems hold for the examples, and for the spiked matrix steps of order 1/N are
-    the largest localizable ones.
+    """The examples satisfy the moment conditions of the limit theorems, and steps of order 1/N are the largest localizable
+    ones for the spiked matrix.
 
-    Fitted growth exponents against the allowed ones; phase retrieval by quadrature; a heavy-tailed control, which has to fail.
+    The check compares fitted growth exponents with their bounds (by quadrature for phase retrieval). A heavy-tailed control must fail.
     """
     sizes, samples = ((100, 200, 400, 800), 1000) if check.quick else ((50, 100, 200, 400, 800), 4000)
     matrix = SpikedTensor(order=2).growth_exponents(sizes, samples)
@@ -376,8 +389,8 @@ def growing_moments(check: Check) -> None:
     check.near("phase retrieval: exponent of E|H|^5, by quadrature", retrieval, 2.5, 0.05)
     heavy = [student_inputs(sizes, 4000, seed) for seed in range(3)]
     slopes = np.linspace(0.05, 0.95, 10)
-    pushed = largest(float(OnlinePCA(snr=1.0).population_slope(m)) for m in slopes)
-    check.below("online PCA: largest slope of the population loss on (0, 1)", pushed, 0.0)
+    largest_slope = largest(float(OnlinePCA(snr=1.0).population_slope(m)) for m in slopes)
+    check.below("online PCA: largest slope of the population loss on (0, 1)", largest_slope, 0.0)
     check.true(
         "Student inputs with 3 degrees of freedom are not regular, or not reliably so",
         not any(exponents.regular and exponents.reliable for exponents in heavy),
@@ -388,13 +401,13 @@ def growing_moments(check: Check) -> None:
     )
     check.show("Student inputs: exponents of E|H|^5", ", ".join(f"{exponents.norm_fifth:.2f}" for exponents in heavy))
     check.note(
-        "Corrections of the source: the remark on the sign of the slope is about assumption B; its Jensen inequality is a lower "
-        "bound; localizability needs the Hessian of the statistic, not of the loss."
+        "Corrections of the source: the remark on the sign of the slope belongs to assumption B. Its Jensen inequality is a lower "
+        "bound. Localizability needs the Hessian of the statistic, not of the loss."
     )
 
 
 def online_pca(sizes: Sequence[int], samples: int) -> GrowthExponents:
-    """Spherical gradients of -<y, x>^2, y = g v + z, at three overlaps with v."""
+    """Return growth exponents of the spherical gradients of -<y, x>^2, y = g v + z, at three overlaps with v."""
 
     def at(size: int) -> Iterator[Point]:
         rng = np.random.default_rng(size)
@@ -409,7 +422,7 @@ def online_pca(sizes: Sequence[int], samples: int) -> GrowthExponents:
 
 
 def student_inputs(sizes: Sequence[int], samples: int, seed: int) -> GrowthExponents:
-    """The control: linear regression on inputs without a third moment. What it squares has no fourth one."""
+    """Return growth exponents of the control, linear regression on inputs with infinite third moments."""
 
     def at(size: int) -> Iterator[Point]:
         rng = np.random.default_rng([seed, size])
@@ -421,13 +434,15 @@ def student_inputs(sizes: Sequence[int], samples: int, seed: int) -> GrowthExpon
 
 
 def spherical_noise(gradients: Array, x: Array) -> Point:
-    """Noise of gradients projected on the sphere at x, with the overlap along the first axis as the only statistic."""
+    """Return the noise of gradients projected on the sphere at x, with the first coordinate as the only statistic."""
     forces = gradients - (gradients @ x)[:, None] * x
     return Point(forces - forces.mean(axis=0), np.eye(x.size)[:1], np.zeros((1, x.size, x.size)))
 
 
 def phase_retrieval_fifth(size: int) -> float:
-    """E |grad|^5 of the loss (<a, x>^2 - <a, v>^2)^2 on the sphere at overlap 0, by quadrature: sampled, it scatters by 0.3.
+    """Return E |grad|^5 for the loss (<a, x>^2 - <a, v>^2)^2 on the sphere at overlap 0, by quadrature.
+
+    Exponents from sampled values scatter by 0.3.
 
     The gradient is 4 (u^2 - b^2) u times a vector of squared length b^2 + chi^2 with size - 2 degrees of freedom.
     """
@@ -444,10 +459,11 @@ def phase_retrieval_fifth(size: int) -> float:
 
 @claim("J33", AREA, SgdLargeDeviation, figure="sgd-large-deviation")
 def large_deviations(check: Check) -> None:
-    """In fixed dimension SGD with a small step strays from its flow with probability exp(-I(eps)/step), and I depends on the
-    whole law of the noise.
+    """In fixed dimension SGD with a small step deviates from its flow with probability exp(-I(eps)/step), and I depends on
+    the whole distribution of the noise.
 
-    -step log P, exactly or by weighted draws, at steps down to 1/160 (1/320), extrapolated against the Legendre transform.
+    The check extrapolates -step log P (exact or from weighted draws) from steps down to 1/160 (full check: 1/320), and compares the result
+    with the Legendre transform.
     """
     gaussian = SgdLargeDeviation(deviation=0.5, times=1.0, noise_law="gaussian")
     sign = gaussian.replace(noise_law="sign", paths=20_000 if check.quick else 200_000)
@@ -476,12 +492,12 @@ def large_deviations(check: Check) -> None:
         for size, value in zip(sizes, curve, strict=True):
             check.show(f"rate at step 1/{size}, {name} noise", value)
     check.note(
-        "Counting would need more than 1e20 runs. The interpolated path of the source must be X_k + (t/step - k)(X_{k+1} - X_k)."
+        "Counting would need more than 1e20 runs. Correction: the interpolated path of the source is X_k + (t/step - k)(X_{k+1} - X_k)."
     )
 
 
 def extrapolated(sizes: Sequence[int], values: Sequence[float]) -> float:
-    """The limit of I + A delta + B delta log(1/delta) through three or more values at delta = 1/size.
+    """Return the limit I of a fit I + A delta + B delta log(1/delta) to three or more values at delta = 1/size.
 
     >>> round(extrapolated((10, 20, 40), [1 + 2 / n + 3 / n * np.log(n) for n in (10, 20, 40)]), 9)
     1.0
@@ -493,10 +509,11 @@ def extrapolated(sizes: Sequence[int], values: Sequence[float]) -> float:
 
 @claim("J34", AREA, SpikedTensor, figure="subcritical-steps")
 def short_steps(check: Check) -> None:
-    """Steps far below 1/N give the flow of the population loss, the limit c -> 0 of the critical equations; the gap is of
-    the order of step times dimension.
+    """Steps far below 1/N give the flow of the population loss, the limit c -> 0 of the critical equations, with a gap of
+    order step times dimension.
 
-    Exact chain at steps N^-b: gap to the population flow against N^(1-b); the equations at small c; the comparison at c = 0.
+    The check compares the gap between the exact chain at steps N^-b and the population flow with N^(1-b), and tests the equations at small
+    c and at c = 0.
     """
     runs, sizes = (60, (100, 400, 1600)) if check.quick else (400, (100, 400, 1600, 6400))
     population = subcritical(0.0).theory()
@@ -528,12 +545,12 @@ def short_steps(check: Check) -> None:
     check.near("growth of the overlap with c at time 0.6", slopes[1], -0.361, 0.01)
     check.agree("chain with steps N^-2 against the population flow", subcritical(0.0).replace(times=(0.1, 0.3)))
     check.note(
-        "At b = 1 the gap does not shrink: the critical step has its own limit. What longer steps do (edge of stability) is open."
+        "At b = 1 the gap does not decrease, because the critical step has a different limit. Longer steps are not covered."
     )
 
 
 def subcritical(step: float) -> SpikedTensor:
-    """The spiked matrix of the check at one value of step times dimension."""
+    """Return the spiked matrix of the check at one value of step times dimension."""
     return SpikedTensor(order=2, snr=2.0, step=step, start_overlap=0.3, start_residual=0.7, times=0.6)
 
 
@@ -543,7 +560,7 @@ AREA_SCALING = "Scaling laws"
 
 
 def stepwise(law: StreamingLeastSquares, steps: int) -> list[float]:
-    """The mean excess risk step by step, equation (1) written out direction by direction."""
+    """Return the mean excess risk after every step, by equation (1) for each direction."""
     assert law.dimension is not None
     s, a = np.asarray(law.eigenvalues), np.asarray(law.signal_energy)
     eta, risks = law.step / law.dimension, []
@@ -555,7 +572,7 @@ def stepwise(law: StreamingLeastSquares, steps: int) -> list[float]:
 
 
 def one_per_direction(eigenvalues: np.ndarray, **options: object) -> StreamingLeastSquares:
-    """A law with one group for each direction and unit energies."""
+    """Return a law with one group for each direction and unit energies."""
     size = len(eigenvalues)
     flat = tuple(np.ones(size))
     return StreamingLeastSquares(
@@ -565,9 +582,10 @@ def one_per_direction(eigenvalues: np.ndarray, **options: object) -> StreamingLe
 
 @claim("S1", AREA_SCALING, StreamingLeastSquares, figure="streaming-least-squares")
 def exact_at_every_dimension(check: Check) -> None:
-    """The mean risk of one-pass SGD on least squares is exact in every dimension, and closed for all numbers of steps.
+    """The formula for the mean risk of one-pass SGD on least squares is exact in every dimension and for every number of steps.
 
-    The closed form against the recursion step by step, runs of SGD with batches, momentum, signs and averages, the 1/d to the limit.
+    The check compares the closed form with the recursion, and runs of SGD (batches, momentum, signs, averages) with the law. It tests that
+    the gap to the limit is of order 1/d.
     """
     steps = 2000 if check.quick else 20_000
     law = one_per_direction(1 / np.arange(1, 61.0), step=12.0, batch=2, noise=0.5, times=tuple(np.arange(steps + 1) / 60))
@@ -584,9 +602,10 @@ def exact_at_every_dimension(check: Check) -> None:
 
 @claim("S2", AREA_SCALING, StreamingLeastSquares, figure="streaming-least-squares")
 def shorter_than_the_trace_says(check: Check) -> None:
-    """The largest stable step of one-pass SGD is not 2B over the trace: with a large top eigenvalue it is shorter.
+    """The largest stable step of one-pass SGD is shorter than 2B over the trace if the top eigenvalue is large.
 
-    Threshold for s = j^-2; the quadratic form that decides is measured over one step, below it and between it and the textbook value.
+    For s = j^-2 the check measures the growth of the decisive quadratic form in one step, below the threshold and between the threshold and
+    the textbook value 2B over the trace.
     """
     s = np.arange(1, 61.0) ** -2
     limit, textbook = one_per_direction(s, step=1.0).largest_step() / 60, 2 / float(s.sum())
@@ -605,28 +624,30 @@ def shorter_than_the_trace_says(check: Check) -> None:
     check.show("2B / trace", textbook)
     for name, (value, _) in growth.items():
         check.show(f"growth {name}", value)
-    check.note("Above the threshold the mean over runs is soon carried by few of them: growth is measured over one step.")
+    check.note(
+        "Above the threshold a few runs soon dominate the mean over runs. Therefore growth is measured over one step."
+    )
 
 
 def one_step_growth(rng: np.random.Generator, s: np.ndarray, eta: float, runs: int) -> tuple[float, float]:
-    """Factor by which a step of SGD multiplies the quadratic form that grows fastest, and five standard errors of it."""
+    """Return the factor by which a step of SGD multiplies the fastest growing quadratic form, and five standard errors."""
     spread = np.diag((1 - eta * s) ** 2 + eta**2 * s**2) + eta**2 * np.outer(s, s)
     form = np.abs(np.linalg.eigh(spread)[1][:, -1])
-    found = []
+    forms = []
     for _ in range(20):
         error = np.sqrt(form) * (2.0 * rng.integers(0, 2, (runs // 20, len(s))) - 1)
         x = rng.standard_normal(error.shape) * np.sqrt(s)
         moved = error - eta * np.einsum("rd,rd->r", x, error)[:, None] * x
-        found.append(moved**2 @ form)
-    values = np.concatenate(found)
+        forms.append(moved**2 @ form)
+    values = np.concatenate(forms)
     return float(values.mean()), 5 * float(values.std()) / np.sqrt(values.size)
 
 
 @claim("S6", AREA_SCALING, MultiPassLeastSquares, figure="multi-pass-least-squares")
 def price_of_batches(check: Check) -> None:
-    """On fixed data the noise of batches multiplies the late train error by 1/(1 - eta tr S / 2B), and vanishes by itself where n < p.
+    """On fixed data the noise of batches multiplies the late train error by 1/(1 - eta tr S / 2B) if n > p, and vanishes if n < p.
 
-    Late train error against gradient descent's on both sides of p = n, and paths of SGD at the check points.
+    The check compares the late train error with that of gradient descent on both sides of p = n, and SGD with the law at the check points.
     """
     tall = MultiPassLeastSquares(ratio=0.5, samples=200.0, step=0.01, times=(200.0,)).theory()
     wide = MultiPassLeastSquares(ratio=2.0, samples=150.0, step=0.006, times=(0.0, 60.0)).theory()

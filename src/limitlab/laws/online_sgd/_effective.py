@@ -5,9 +5,9 @@ Result.   As N -> infinity du = (-f + g) dt + Sigma^{1/2} dB, with the populatio
 
               f_i = E <grad L, grad u_i>,   g_i = (delta/2) E <H, (Hess u_i) H>,   Sigma_ij = delta E <H, grad u_i> <H, grad u_j>,    (1)
 
-          H = grad L - E grad L, provided that all three are functions of u: then u is said to close.
-Here.     (1) by Monte Carlo at a given point x, with automatic derivatives (JAX) and standard errors; the same at several points
-          with equal statistics tells whether u closes.
+          H = grad L - E grad L, provided that all three are functions of u. In this case u is said to close.
+Method.   This module estimates (1) at a point x by Monte Carlo, with automatic derivatives (JAX) and standard errors. Estimates at
+          several points with equal statistics test whether u closes.
 Status.   Theorem under regularity (Ben Arous, Gheissari, Jagannath 2022).
 """
 
@@ -31,9 +31,9 @@ __all__ = ["EffectiveDynamics"]
 Array = NDArray[np.float64]
 
 CLOSED = 5.0
-"""Standard errors by which drifts at points with equal statistics may differ."""
+"""Largest difference of drifts at points with equal statistics, in standard errors, that is accepted."""
 EQUAL = 1e-3
-"""Differences of statistics, relative to their size, that count as none."""
+"""Relative differences of statistics below this value count as zero."""
 
 
 @dataclass(frozen=True)
@@ -50,18 +50,21 @@ class Coefficients:
 
     @property
     def drift(self) -> Array:
-        """-f + g."""
+        """The drift -f + g."""
         return self.corrector - self.population_drift
 
     @property
     def drift_error(self) -> Array:
-        """Its standard error."""
+        """The standard error of the drift."""
         return np.hypot(self.corrector_error, self.population_drift_error)
 
 
 @dataclass(frozen=True)
 class Closure:
-    """Whether the drift is a function of the statistics: the largest difference between points, in standard errors."""
+    """Result of the test whether the drift is a function of the statistics.
+
+    `largest_z` is the largest difference of drifts between points, in standard errors.
+    """
 
     largest_z: float
     drifts: Array
@@ -69,7 +72,7 @@ class Closure:
 
 
 class EffectiveDynamics:
-    """The limiting ODE or SDE of a loss and statistics typed by a user, estimated with standard errors.
+    """The limiting ODE or SDE of a user's loss and statistics, estimated with standard errors.
 
     Parameters
     ----------
@@ -80,7 +83,7 @@ class EffectiveDynamics:
     sampler
         Function (key, count, dimension) -> samples along a first axis (an array, or a tuple of arrays).
     step
-        c in the step size c / N.
+        Constant c of the step size c / N.
 
     Examples
     --------
@@ -91,8 +94,8 @@ class EffectiveDynamics:
     ...     sampler=lambda key, count, dimension: jax.random.normal(key, (count, dimension)),
     ...     step=0.1,
     ... )
-    >>> found = linear.at(np.eye(50)[1] * 0.5, samples=4000)
-    >>> bool(abs(found.drift[0] - 2.0) < 5 * found.drift_error[0] < 0.5)
+    >>> estimate = linear.at(np.eye(50)[1] * 0.5, samples=4000)
+    >>> bool(abs(estimate.drift[0] - 2.0) < 5 * estimate.drift_error[0] < 0.5)
     True
     """
 
@@ -108,27 +111,27 @@ class EffectiveDynamics:
         self.loss, self.statistics, self.sampler, self.step = loss, statistics, sampler, float(step)
 
     def at(self, x: ArrayLike, samples: int = 2000, seed: int = 0) -> Coefficients:
-        """The coefficients (1) at a point, from fresh samples.
+        """Return the coefficients (1) at a point, estimated from new samples.
 
         Parameters
         ----------
         x
             The weights.
         samples
-            Number of samples; errors fall like its inverse square root.
+            Number of samples. Errors decrease like its inverse square root.
         seed
             Seed of the samples.
         """
         jax = double_precision_jax()
 
         if samples < 2:
-            raise Refused(f"samples = {samples} is not allowed: must be at least 2, to tell noise from mean")
+            raise Refused(f"samples = {samples} is not allowed: must be at least 2, to separate the noise from the mean")
         point = jax.numpy.asarray(x, dtype=float)
         delta = self.step / point.size
         drawn = self.sampler(jax.random.key(seed), samples, point.size)
         measured = self._compiled(point, drawn)
         forces, bend = (np.asarray(part, dtype=float) for part in measured)
-        # NumPy from here on; centring with the sample mean costs one degree of freedom
+        # NumPy arrays from here on; subtracting the sample mean costs one degree of freedom
         noise = forces - forces.mean(axis=0)
         unbiased = samples / (samples - 1)
         curved = delta / 2 * unbiased * bend
@@ -138,7 +141,7 @@ class EffectiveDynamics:
 
     @cached_property
     def _compiled(self) -> Callable[[Any, Any], Any]:
-        """(x, samples) -> <grad L, grad u_i> and <H, (Hess u_i) H> for every sample, compiled once."""
+        """The compiled function (x, samples) -> <grad L, grad u_i> and <H, (Hess u_i) H> for every sample."""
         jax = double_precision_jax()
         jacobian = jax.jacobian(self.statistics)
 
@@ -153,24 +156,24 @@ class EffectiveDynamics:
     def closure(self, points: Sequence[ArrayLike], samples: int = 2000, seed: int = 0) -> Closure:
         """Compare the drift at points that have the same statistics but differ otherwise.
 
-        Equal drifts do not prove that the statistics close, different ones prove that they do not.
+        Equal drifts do not prove that the statistics close. Different drifts prove that the statistics do not close.
         """
-        found = [self.at(point, samples, seed + i) for i, point in enumerate(points)]
-        if len(found) < 2:
+        estimates = [self.at(point, samples, seed + i) for i, point in enumerate(points)]
+        if len(estimates) < 2:
             raise Refused("points = fewer than two is not allowed: give at least two points with the same statistics")
-        first = found[0]
-        for other in found[1:]:
+        first = estimates[0]
+        for other in estimates[1:]:
             if np.any(np.abs(other.statistics - first.statistics) > EQUAL * (1 + np.abs(first.statistics))):
                 raise Refused(
                     f"points with statistics {first.statistics} and {other.statistics} are not allowed: they must agree"
                 )
         z = [
-            np.abs(one.drift - other.drift) / np.hypot(one.drift_error, other.drift_error)
-            for i, one in enumerate(found)
-            for other in found[:i]
+            np.abs(estimate.drift - other.drift) / np.hypot(estimate.drift_error, other.drift_error)
+            for i, estimate in enumerate(estimates)
+            for other in estimates[:i]
         ]
         largest = float(np.max(z))
-        return Closure(largest, np.array([one.drift for one in found]), largest < CLOSED)
+        return Closure(largest, np.array([estimate.drift for estimate in estimates]), largest < CLOSED)
 
     def flow(
         self,
@@ -182,18 +185,18 @@ class EffectiveDynamics:
         diffusion: bool = False,
         seed: int = 0,
     ) -> Array:
-        """Solve du = (-f + g) dt (+ Sigma^{1/2} dB if `diffusion`) from `start`: one row per time.
+        """Solve du = (-f + g) dt (+ Sigma^{1/2} dB if `diffusion`) from `start`, and return one row per time.
 
         Parameters
         ----------
         place
-            Function u -> a point x that has these statistics.
+            Function u -> x that returns a point x with these statistics.
         start, times
             Statistics at time 0 and the times to report, increasing.
         samples, substeps
-            Samples per evaluation and midpoint steps (Euler-Maruyama steps if `diffusion`) between two reported times.
+            Samples per evaluation, and midpoint steps (Euler-Maruyama steps if `diffusion`) between two reported times.
         seed
-            Seed of samples and noise; evaluations share their samples, so that the right side is a smooth function.
+            Seed of samples and noise. All evaluations use the same samples, so that the right side is a smooth function.
         """
         rng = np.random.default_rng(seed)
         u, now, rows = np.asarray(start, dtype=float), 0.0, []

@@ -1,8 +1,8 @@
-"""Probability that a noisy contraction x <- (1 - h) x + h xi leaves an interval, however small: by methods that do not count.
+"""Probability that a noisy contraction x <- (1 - h) x + h xi leaves an interval.
 
-Gaussian xi: the density that has stayed inside is carried from step to step by quadrature, and what leaves is added up (never subtracted
-from 1), so that every digit of a probability of 1e-20 is kept. Signs:
-all paths, or paths that are drawn with a tilted law and weighted back.
+The methods also work for probabilities of 1e-20, which counting of simulated paths cannot estimate. For Gaussian xi, quadrature advances
+the density of the paths inside from step to step. The probability of leaving is a sum of positive parts (never 1 minus the rest), so
+that no digits are lost. For signs, all paths are enumerated, or paths are drawn from a tilted distribution and weighted.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from limitlab.errors import Refused
 Array = NDArray[np.float64]
 
 MOST_STEPS = 22
-"""All 2^22 sign paths still fit in memory."""
+"""Largest number of steps; all 2^22 sign paths fit in memory."""
 
 
 def gaussian_exit_probability(step: float, level: float, steps: int, nodes: int = 1200) -> float:
-    """P(max over k <= steps of |x_k| >= level) from x_0 = 0 with standard Gaussian xi, by Gauss-Legendre quadrature.
+    """Return P(max_{k <= steps} |x_k| >= level) from x_0 = 0 with standard Gaussian xi, by Gauss-Legendre quadrature.
 
     >>> from math import erfc, sqrt
     >>> bool(abs(gaussian_exit_probability(0.1, 0.5, 1) / erfc(5 / sqrt(2)) - 1) < 1e-12)
@@ -34,7 +34,7 @@ def gaussian_exit_probability(step: float, level: float, steps: int, nodes: int 
     x, weights = np.polynomial.legendre.leggauss(nodes)
     x, weights = level * x, level * weights
     keep = 1 - step
-    leaves = ndtr((-level + keep * x) / step) + ndtr((-level - keep * x) / step)  # from x, in one step
+    leaves = ndtr((-level + keep * x) / step) + ndtr((-level - keep * x) / step)  # probability of leaving from x in one step
     kernel = np.exp(-0.5 * ((x[:, None] - keep * x) / step) ** 2) / (step * math.sqrt(2 * math.pi)) * weights
     density = np.exp(-0.5 * (x / step) ** 2) / (step * math.sqrt(2 * math.pi))  # after the first step
     gone = float(2 * ndtr(-level / step))
@@ -45,14 +45,14 @@ def gaussian_exit_probability(step: float, level: float, steps: int, nodes: int 
 
 
 def sign_exit_probability(step: float, level: float, steps: int) -> float:
-    """The same with signs xi = +-1 of equal probability, over all 2^steps paths.
+    """Return P(max_{k <= steps} |x_k| >= level) with signs xi = +-1 of equal probability, over all 2^steps paths.
 
     >>> sign_exit_probability(0.5, 0.8, 3)  # +++ and ---: 0.875
     0.25
     """
     if steps > MOST_STEPS:
         raise Refused(
-            f"steps = {steps} is not allowed: must be at most {MOST_STEPS}, all paths are visited; draw tilted ones"
+            f"steps = {steps} is not allowed: must be at most {MOST_STEPS}, because all paths are enumerated; use tilted draws"
         )
     x, out = np.zeros(1), np.zeros(1, dtype=bool)
     for _ in range(steps):
@@ -62,7 +62,7 @@ def sign_exit_probability(step: float, level: float, steps: int) -> float:
 
 
 class Estimate(NamedTuple):
-    """A probability by weighted draws: its logarithm, and its relative standard error."""
+    """Logarithm and relative standard error of a probability estimated from weighted draws."""
 
     logarithm: float
     relative_error: float
@@ -77,15 +77,16 @@ def tilted_exit_probability(
     log_moment: Callable[[Array], Array],
     paths: int,
 ) -> Estimate:
-    """P(max |x_k| >= level) for symmetric xi, from paths whose noise at step k has the law e^{tilt_k xi - log_moment(tilt_k)} P(d xi).
+    """Return an estimate of P(max |x_k| >= level) for symmetric xi, from paths with tilted noise.
 
-    Tilts push upwards: paths that leave at the top are counted twice, once for their mirror images. A path that does both is neglected; it
-    is as unlikely again.
+    The noise of step k is drawn from e^{tilt_k xi - log_moment(tilt_k)} P(d xi). Tilts increase x. Paths that leave at the upper end are
+    counted twice, once for their mirror images. Paths that leave at both ends are neglected; their probability is of the order of the
+    square of the result.
 
     >>> rng = np.random.default_rng(0)
     >>> gauss = lambda rng, tilt, count: tilt + rng.standard_normal(count)
-    >>> found = tilted_exit_probability(rng, 0.1, 0.5, np.array([5.0]), gauss, lambda p: p * p / 2, 40_000)
-    >>> bool(abs(np.exp(found.logarithm) / gaussian_exit_probability(0.1, 0.5, 1) - 1) < 5 * found.relative_error < 0.1)
+    >>> estimate = tilted_exit_probability(rng, 0.1, 0.5, np.array([5.0]), gauss, lambda p: p * p / 2, 40_000)
+    >>> bool(abs(np.exp(estimate.logarithm) / gaussian_exit_probability(0.1, 0.5, 1) - 1) < 5 * estimate.relative_error < 0.1)
     True
     """
     costs = np.asarray(log_moment(tilts))

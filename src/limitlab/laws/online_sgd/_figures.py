@@ -34,15 +34,15 @@ PAIRS = (("relu", "relu", 0.3), ("square", "square", 0.02), ("h3", "h3", 0.002))
 
 
 def losses_and_flows(quick: bool = True) -> Figure:
-    """Population loss against the overlap for information exponents 1, 2 and 3, and the flow with runs of the chain."""
+    """Draw the population loss against the overlap for information exponents 1, 2 and 3, and the flow with runs of SGD."""
     figure, (left, right) = new_figure(columns=2)
     m, size, runs = np.linspace(-1, 1, 201), 1000, 10 if quick else 40
-    words = {"relu": "ReLU", "square": "square", "h3": "cubic $h_3$"}
+    readable = {"relu": "ReLU", "square": "square", "h3": "cubic $h_3$"}
     for index, (teacher, student, step) in enumerate(PAIRS):
         law, end = OnlineSingleIndex(teacher=teacher, student=student, step=step, start_overlap=0.3), 3 if index == 0 else 1
-        label = f"{words[teacher]}: $k = {law.information_exponent().order}$"
+        label = f"{readable[teacher]}: $k = {law.information_exponent().order}$"
         theory_line(left, m, law.population_loss(m) / law.population_loss(0.0), index, label)
-        fine, few, label = np.linspace(0, end, 101), np.linspace(0, end, 13), rf"{words[teacher]}, $\delta = {step}$"
+        fine, few, label = np.linspace(0, end, 101), np.linspace(0, end, 13), rf"{readable[teacher]}, $\delta = {step}$"
         along(right, law, "times", "overlap", fine, few, size=size, seeds=runs, index=index, label=label)
     finish(left, "overlap $m$", r"population loss $\varphi(m)/\varphi(0)$", "flat to order $k$ at $m = 0$")
     finish(right, r"time $s = \delta\,t/N$", title=f"limit flow (lines) and SGD at $N = {size}$ (points)")
@@ -50,7 +50,7 @@ def losses_and_flows(quick: bool = True) -> Figure:
 
 
 def recovery_times(quick: bool = True) -> Figure:
-    """Samples until weak recovery against the dimension for information exponents 1, 2 and 3."""
+    """Draw the samples until weak recovery against the dimension for information exponents 1, 2 and 3."""
     figure, (left, right) = new_figure(columns=2)
     runs = 40 if quick else 300
     sizes = {1: (50, 200, 800, 3200), 2: (50, 200, 800, 3200), 3: (12, 25, 50) if quick else (12, 25, 50, 100)}
@@ -79,7 +79,7 @@ def recovery_times(quick: bool = True) -> Figure:
     some = (0.015, 0.03, 0.07, 0.13)
     for index, size in enumerate(
         (25, 50 if quick else 200)
-    ):  # beyond the best step the limit is far: the size shows the way
+    ):  # two sizes, because convergence to the limit is slow beyond the best step
         counts = [
             _samples_to_recovery(
                 law, np.random.default_rng([size, round(1000 * step)]), size, step * size**-0.5, runs, False
@@ -97,7 +97,7 @@ def recovery_times(quick: bool = True) -> Figure:
 def _samples_to_recovery(
     law: OnlineSingleIndex, rng: np.random.Generator, size: int, step: float, runs: int, either_sign: bool
 ) -> list[int]:
-    """Samples that runs of SGD need to reach the overlap 1/2 from random starts."""
+    """Return the numbers of samples until runs of SGD from random starts have the overlap 1/2."""
     model, level = law.model().compiled(), np.array([0.5])
     return [
         hitting_times(rng, model, uniform_overlap(rng, size), size, step, level, either_sign, 10**9)[0] for _ in range(runs)
@@ -105,7 +105,7 @@ def _samples_to_recovery(
 
 
 def spiked_matrix_phases(quick: bool = True) -> Figure:
-    """Phase portraits of the spiked matrix below, at and above the critical strength, with runs at N = 2000."""
+    """Draw phase portraits of the spiked matrix below, at and above the critical strength, with runs at N = 2000."""
     figure, axes = new_figure(columns=3, width=4.3)
     m, q = np.meshgrid(np.linspace(-1.5, 1.5, 25), np.linspace(0.05, 2.2, 25))
     for panel, snr in zip(axes, (0.5, 1.0, 2.0), strict=True):
@@ -135,7 +135,7 @@ def spiked_matrix_phases(quick: bool = True) -> Figure:
 
 
 def spiked_matrix_transition(quick: bool = True) -> Figure:
-    """Histograms of the rescaled overlap below and above the transition, and its variance against time."""
+    """Draw histograms of the rescaled overlap below and above the transition, and its variance against time."""
     figure, (left, right) = new_figure(columns=2)
     size, runs = 1000, 4000 if quick else 20_000
     for index, snr in enumerate((0.5, 1.3)):
@@ -153,12 +153,12 @@ def spiked_matrix_transition(quick: bool = True) -> Figure:
         along(right, law, "times", "overlap_variance", times, index=index, label=rf"$\lambda = {snr}$")
         square = size * law.runs(law.draw(size, 1), times)[..., 0] ** 2
         simulation_points(right, times, *mean_and_error(square), index)
-    finish(right, y_label=r"variance of $\sqrt{N}\,m$", title=r"repelled above $\lambda = 1$", yscale="log")
+    finish(right, y_label=r"variance of $\sqrt{N}\,m$", title=r"unstable above $\lambda = 1$", yscale="log")
     return figure
 
 
 def xor_success(quick: bool = True) -> Figure:
-    """Probability that K neurons capture all four clusters, and trajectories of neurons at finite noise."""
+    """Draw the probability that K neurons capture all four clusters, and trajectories of a neuron at finite noise."""
     figure, (left, right) = new_figure(columns=2)
     widths = np.arange(1, 17)
     theory_line(left, widths, success_probability(widths), 0, r"limit $p_K$", marker=".")
@@ -188,7 +188,7 @@ def xor_success(quick: bool = True) -> Figure:
 
 
 def xor_success_map(quick: bool = True) -> Figure:
-    """Share of runs that capture all four clusters, over the signal-to-noise ratio and the width, dimension and penalty."""
+    """Draw maps of the share of runs that capture all four clusters, over signal-to-noise ratio and three parameters."""
     size, networks, columns = (30, 50, 6) if quick else (200, 400, 13)
     figure, panels = new_figure(columns=3, width=4.3)
     ratios = np.geomspace(0.01, 100.0, columns)
@@ -217,7 +217,7 @@ def xor_success_map(quick: bool = True) -> Figure:
     figure.suptitle(
         f"share of {networks} runs of SGD that capture all four clusters, interpolated between grid points", fontsize=14
     )
-    critical = np.interp(0.125, rows["regularizer"], np.arange(6))  # alpha = 1/8: nothing is learned above
+    critical = np.interp(0.125, rows["regularizer"], np.arange(6))  # alpha = 1/8, above which no cluster is captured
     panels[2].axhline(float(critical), color="white", linestyle="--", linewidth=2, label=r"$\alpha = 1/8$")
     panels[2].legend(loc="upper left", labelcolor="white", frameon=False)
     bar = figure.colorbar(image, ax=list(panels), pad=0.01)
@@ -229,7 +229,7 @@ def xor_success_map(quick: bool = True) -> Figure:
 
 
 def subcritical_steps(quick: bool = True) -> Figure:
-    """Overlap over time at several steps, and the gap of the residual to the population flow against the dimension."""
+    """Draw the overlap over time at several steps, and the gap of the residual to the population flow."""
     figure, (left, right) = new_figure(columns=2)
     base, size = SpikedTensor(order=2, snr=2.0, start_overlap=0.3, start_residual=0.7), 400
     laws = {rf"$c = {step:g}$": base.replace(step=step) for step in (0.1, 0.5, 1.0)}
@@ -251,47 +251,47 @@ def subcritical_steps(quick: bool = True) -> Figure:
 
 
 def _power_of_dimension(power: float) -> Callable[[NDArray[np.float64]], dict[str, list[float]]]:
-    """The parameters of a chain whose step is a power of its dimension."""
+    """Return a function from dimensions to parameters whose step is a power of the dimension."""
     return lambda sizes: {"step": [size**power for size in sizes.tolist()]}
 
 
 def sgd_large_deviation(quick: bool = True) -> Figure:
-    """Rate of straying against the step, and against the distance, for Gaussian noise and signs of the same variance."""
+    """Draw the rate of a deviation against the step and against the distance, for Gaussian noise and signs."""
     figure, (left, right) = new_figure(columns=2)
     sizes = np.array([20, 40, 80, 160] if quick else [20, 40, 80, 160, 320])
-    for index, (noise_law, words) in enumerate(NOISE.items()):
+    for index, (noise_law, label) in enumerate(NOISE.items()):
         law = SgdLargeDeviation(deviation=0.5, times=1.0, noise_law=noise_law, paths=20_000)
         limit = float(law.theory().rate)
         rates = draws_along(law, "size", sizes, seeds=4)["rate"]
-        simulation_points(left, 1 / sizes, *mean_and_error(rates), index, words)
+        simulation_points(left, 1 / sizes, *mean_and_error(rates), index, label)
         comparison = compare(law, sizes.tolist(), 4, observables=["rate"], progress=False)
         simulation_points(left, [0.0], *extrapolated(comparison, "rate"), index)
         theory_line(left, [0, 0.05], [limit, limit], index)
     legend_of_styles(left, r"limit $I(\varepsilon)$", r"first points: extrapolated to $\delta = 0$")
     title = r"$\varepsilon = 0.5$, $T = 1$; at $\delta = 1/160$ $P$ is $3\cdot10^{-21}$"
     finish(left, r"step $\delta$", r"$-\delta\log P$", title)
-    laws = {words: SgdLargeDeviation(times=1.0, noise_law=noise_law) for noise_law, words in NOISE.items()}
+    laws = {label: SgdLargeDeviation(times=1.0, noise_law=noise_law) for noise_law, label in NOISE.items()}
     along(right, laws, "deviation", "rate", np.linspace(0.02, 0.62, 60))
-    right.axvline(1 - np.exp(-1), color="0.4", linestyle=":", linewidth=1.5, label="furthest path of signs")
+    right.axvline(1 - np.exp(-1), color="0.4", linestyle=":", linewidth=1.5, label="largest distance with signs")
     finish(right, r"distance $\varepsilon$", r"rate $I(\varepsilon)$", "$T = 1$, noise of variance 1")
     return figure
 
 
 def growth_of_moments(quick: bool = True) -> Figure:
-    """Moments of the spiked matrix's noise against the dimension, and what steps N^-s allow them."""
+    """Draw growth exponents of the moments of the spiked matrix's noise, and their bounds at steps N^-s."""
     figure, (left, right) = new_figure(columns=2)
     sizes = (50, 100, 200, 400) if quick else (50, 100, 200, 400, 800)
-    found = SpikedTensor(order=2).growth_exponents(sizes, 1000 if quick else 4000)
+    growth = SpikedTensor(order=2).growth_exponents(sizes, 1000 if quick else 4000)
     names = {
         "norm_eighth": r"$\mathbb{E}|H|^8$",
         "directional_fourth": r"$\mathbb{E}\langle H,\nabla u\rangle^4$",
         "curvature_variance": r"$\mathrm{Var}\langle\nabla^2u, HH^\top\rangle$",
     }
     s = np.linspace(0, 1.6, 50)
-    for index, (name, words) in enumerate(names.items()):
-        theory_line(left, s, ALLOWED[name] * s, index, f"{words}: allowed")
-        value = found.exponents[name]
-        simulation_points(left, [value / ALLOWED[name]], [value], [found.errors[name]], index, f"measured {value:.2f}")
+    for index, (name, symbol) in enumerate(names.items()):
+        theory_line(left, s, ALLOWED[name] * s, index, f"{symbol}: allowed")
+        value = growth.exponents[name]
+        simulation_points(left, [value / ALLOWED[name]], [value], [growth.errors[name]], index, f"measured {value:.2f}")
     left.axvline(1, color="0.4", linestyle=":", linewidth=1.5)
     finish(left, "$s$ of a step $N^{-s}$", "exponent in $N$", "spiked matrix: localizable from the rightmost point on")
     power = np.array([2.0, 4.0, 6.0, 8.0])
@@ -314,7 +314,7 @@ NOISE: dict[Literal["gaussian", "sign"], str] = {"gaussian": "Gaussian noise", "
 
 
 def streaming(quick: bool = True) -> Figure:
-    """Loss curves of one-pass SGD with runs, and the largest stable step against the batch."""
+    """Draw loss curves of one-pass SGD with runs, and the largest stable step against the batch."""
     figure, (left, right) = new_figure(columns=2)
     d = 60
     s = 1 / np.arange(1, d + 1.0)
@@ -338,15 +338,15 @@ def streaming(quick: bool = True) -> Figure:
         largest = [law.replace(batch=int(b)).largest_step() / d for b in batches]
         theory_line(right, batches, largest, index, f"$s_j = j^{{-{exponent:g}}}$")
         theory_line(right, batches, np.minimum(2 * batches / s.sum(), 2 / s[0]), index, linestyle=":", linewidth=1.2)
-        words = "critical batch" if index == 0 else None
-        right.axvline(law.critical_batch(), color=COLOURS[index], linewidth=0.9, linestyle="-.", label=words)
+        label_of_batch = "critical batch" if index == 0 else None
+        right.axvline(law.critical_batch(), color=COLOURS[index], linewidth=0.9, linestyle="-.", label=label_of_batch)
     title = r"dotted: $\min(2B/\mathrm{tr}\,\Sigma,\ 2/s_1)$"
     finish(right, "batch $B$", r"largest step $\eta_{\max}$", title, xscale="log", yscale="log")
     return figure
 
 
 def multi_pass(quick: bool = True) -> Figure:
-    """Train error and excess risk of SGD on a fixed data set with paths, beside gradient descent, for two batches."""
+    """Draw train error and excess risk of SGD on a fixed data set for two batches, and of gradient descent."""
     figure, panels = new_figure(columns=2)
     few, size = (0.2, 0.8, 3.0, 8.0), 60
     fine = 0.016 * np.unique(np.round(np.geomspace(0.05, 12, 80) / 0.016))  # whole steps

@@ -1,4 +1,4 @@
-"""How many samples until a direction is found: laws of the weak recovery time (docs/theory/online_sgd.md).
+"""Distributions of the weak recovery time, the number of samples until a direction is found (docs/theory/online_sgd.md).
 
 Setting.  Spherical online SGD in dimension N with step delta, started uniformly on the sphere: u = sqrt(N) m starts as N(0, 1). tau is
           the first step with m > level (information exponent k odd) or |m| > level (k even); h(m) is the drift (7).
@@ -6,8 +6,8 @@ Result.   k = 1   delta tau / N -> int_0^level dm / h(m).                       
           k = 2   delta tau / N  = (log sqrt(N) - log|U|) / kappa + C + o(1), U ~ N(0, 1 + delta V0 / (2 kappa)),          (10)
                   kappa = h'(0) = -phi''(0) - delta G0 / 2, C = log(level) / kappa + int_0^level (1/h - 1/(kappa m)) dm.
           k >= 3  with delta = delta0 N^{-(k-2)/2}: tau = N^{k-1} T / delta0 in law, T the time at which
-                  du = (c u^{k-1} - delta0 G0 u / 2) dT + sqrt(delta0 V0) dB blows up; its mean is the double integral (12).
-Status.   k = 1 theorem; k = 2 and k >= 3 derived, checked against the exact chain.
+                  du = (c u^{k-1} - delta0 G0 u / 2) dT + sqrt(delta0 V0) dB diverges. Its mean is the double integral (12).
+Status.   k = 1 is a theorem. k = 2 and k >= 3 are derived, and simulations of the exact chain agree.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ Drift = Callable[[Array], Array]
 
 EULER = 0.5772156649015329
 NODES, PANELS = 24, 8
-PANEL_NODES = 8  # of the panels of (12)
-REACH, FAR = 12.0, 5.0  # where (12) ends: at least so many units of the start, so many barriers away,
-SMALL = 1e-4  # and where b^2 / (c y^k), which orders the expansion of I, is so small
+PANEL_NODES = 8  # nodes of every panel of (12)
+REACH, FAR = 12.0, 5.0  # least upper end of (12), in standard deviations of the start and in distances of the barrier
+SMALL = 1e-4  # largest b^2 / (c y^k), the expansion parameter of I, at the upper end of (12)
 
 
 def passage_time(drift: Drift, low: float, high: float) -> float:
-    """int dm / h(m) between two overlaps: rescaled time delta tau / N of the flow.
+    """Return int dm / h(m) between two overlaps, the rescaled time delta tau / N of the flow.
 
     >>> round(passage_time(lambda m: 1 - m, 0.0, 0.5), 12) == round(math.log(2), 12)
     True
@@ -43,12 +43,14 @@ def passage_time(drift: Drift, low: float, high: float) -> float:
     values = drift(m)
     if np.any(values <= 0):
         stuck = float(m[np.argmax(values <= 0)])
-        raise Refused(f"level = {high:g} is not reached: the drift vanishes at m = {stuck:.6g}; use a smaller step or level")
+        raise Refused(
+            f"level = {high:g} is not attained, because the drift vanishes at m = {stuck:.6g}: use a smaller step or level"
+        )
     return float(weights @ (1 / values))
 
 
 def _panels(low: float, high: float) -> tuple[Array, Array]:
-    """Gauss-Legendre panels between two overlaps."""
+    """Return nodes and weights of Gauss-Legendre panels between two overlaps."""
     points, weights = np.polynomial.legendre.leggauss(NODES)
     width = (high - low) / PANELS
     nodes = low + width * (np.arange(PANELS)[:, None] + (1 + points) / 2).ravel()
@@ -57,22 +59,22 @@ def _panels(low: float, high: float) -> tuple[Array, Array]:
 
 @dataclass(frozen=True)
 class BallisticRecovery:
-    """k = 1: delta tau / N is a number."""
+    """Recovery time for k = 1, where delta tau / N tends to a number."""
 
     time: float
 
     def mean(self, size: int) -> float:
-        """Mean of delta tau / N."""
+        """Return the mean of delta tau / N."""
         return self.time
 
     def std(self, size: int) -> float:
-        """Its spread, which vanishes as N grows."""
+        """Return the limit 0 of the standard deviation of delta tau / N."""
         return 0.0
 
 
 @dataclass(frozen=True)
 class LogarithmicRecovery:
-    """k = 2: delta tau / N grows like log N and fluctuates by order one.
+    """Recovery time for k = 2, where delta tau / N grows like log N with fluctuations of order one.
 
     >>> law = LogarithmicRecovery(kappa=3.0, spread=2**0.5, constant=-0.11552453)
     >>> round(law.mean(1000), 6)
@@ -84,16 +86,16 @@ class LogarithmicRecovery:
     constant: float
 
     def mean(self, size: int) -> float:
-        """E of (10): E log|U| = log s_U - (gamma + log 2) / 2."""
-        lost = math.log(self.spread) - (EULER + math.log(2)) / 2
-        return (math.log(size) / 2 - lost) / self.kappa + self.constant
+        """Return the mean of (10), using E log|U| = log s_U - (gamma + log 2) / 2."""
+        mean_log = math.log(self.spread) - (EULER + math.log(2)) / 2
+        return (math.log(size) / 2 - mean_log) / self.kappa + self.constant
 
     def std(self, size: int) -> float:
-        """Standard deviation: that of log|U|, pi / sqrt(8), over kappa."""
+        """Return the standard deviation, which is pi / sqrt(8), that of log|U|, divided by kappa."""
         return math.pi / math.sqrt(8) / self.kappa
 
     def cdf(self, time: ArrayLike, size: int) -> Array:
-        """P(delta tau / N <= time) = P(|U| >= sqrt(N) e^{-kappa (time - C)}).
+        """Return P(delta tau / N <= time) = P(|U| >= sqrt(N) e^{-kappa (time - C)}).
 
         >>> float(LogarithmicRecovery(3.0, 1.0, 0.0).cdf(50.0, 100))
         1.0
@@ -106,9 +108,9 @@ class LogarithmicRecovery:
 
 @dataclass(frozen=True)
 class DiffusiveRecovery:
-    """k >= 3: tau is N^(k-1) times a random number whose mean is finite, at steps delta0 N^{-(k-2)/2}.
+    """Recovery time for k >= 3, N^(k-1) times a random number of finite mean, at steps delta0 N^{-(k-2)/2}.
 
-    `push` is c, `shrink` G0, `noise` V0; `level` only matters for the leading correction at finite N.
+    `push` is c, `shrink` is G0 and `noise` is V0. `level` enters only the leading correction at finite N.
     """
 
     order: int
@@ -118,7 +120,7 @@ class DiffusiveRecovery:
     level: float
 
     def blow_up_time(self, scaled_step: float) -> float:
-        """E[T] at delta0 = `scaled_step`, eq. (12), averaged over the start.
+        """Return E[T] at delta0 = `scaled_step`, eq. (12), averaged over the start.
 
         >>> law = DiffusiveRecovery(order=3, push=6.0, shrink=384.0, noise=456.0, level=0.5)
         >>> round(law.blow_up_time(0.05), 6)
@@ -127,7 +129,9 @@ class DiffusiveRecovery:
         return mean_blow_up(self.order, self.push, self.shrink, self.noise, scaled_step)
 
     def mean(self, size: int, scaled_step: float | None = None) -> float:
-        """Mean of tau / N^{k-1} at dimension N: the limit less the time from u = level sqrt(N) to infinity.
+        """Return the mean of tau / N^{k-1} at dimension N.
+
+        It is the limit minus the time from u = level sqrt(N) to infinity.
 
         >>> law = DiffusiveRecovery(order=3, push=6.0, shrink=384.0, noise=456.0, level=0.5)
         >>> round(law.mean(10**12, 0.05), 3)
@@ -138,7 +142,9 @@ class DiffusiveRecovery:
         return (self.blow_up_time(step) - missing) / step
 
     def best_step(self) -> float:
-        """The delta0 that needs the fewest samples: longer steps lose what they learn, shorter ones learn slowly.
+        """Return the delta0 that needs the fewest samples.
+
+        Noise of longer steps reduces the overlap, and shorter steps increase it slowly.
 
         >>> round(DiffusiveRecovery(order=3, push=6.0, shrink=384.0, noise=456.0, level=0.5).best_step(), 3)
         0.073
@@ -148,11 +154,10 @@ class DiffusiveRecovery:
 
 @lru_cache(maxsize=256)
 def mean_blow_up(order: int, push: float, shrink: float, noise: float, scaled_step: float) -> float:
-    """E[T] of (12): int P(start < y) I(y) dy with I(y) = (2 / b^2) int_L^y e^{Psi(z) - Psi(y)} dz.
+    """Return E[T] = int P(start < y) I(y) dy of (12), with I(y) = (2 / b^2) int_L^y e^{Psi(z) - Psi(y)} dz.
 
-    Psi' = 2 (c y^{k-1} - a y) / b^2 with a = delta0 G0 / 2 and b^2 = delta0 V0. I is carried from panel to panel by its own
-    equation, so that only differences of Psi over a panel are ever exponentiated; at the ends it is 1/d + b^2 d' / (2 d^3) + ...,
-    d the drift.
+    Psi' = 2 (c y^{k-1} - a y) / b^2 with a = delta0 G0 / 2 and b^2 = delta0 V0. I is computed from panel to panel by a recursion, so that
+    only differences of Psi over a panel are exponentiated. At the ends I is 1/d + b^2 d' / (2 d^3) + ... with the drift d.
     """
     from scipy.special import ndtr
 
@@ -167,29 +172,31 @@ def mean_blow_up(order: int, push: float, shrink: float, noise: float, scaled_st
 
     low, width = edges[:-1, None], np.diff(edges)[:, None]
     fractions, weights = _unit_rule(PANEL_NODES)
-    y = np.concatenate([low + width * fractions, edges[1:, None]], axis=1)  # nodes of a panel, then its right end
+    y = np.concatenate(
+        [low + width * fractions, edges[1:, None]], axis=1
+    )  # nodes of every panel, and its right end in the last column
     z = low[:, :, None] + (y - low)[:, :, None] * fractions
-    own = 2 / variance * ((y - low)[:, :, None] * weights * np.exp(psi(z) - psi(y)[:, :, None])).sum(axis=-1)
+    fresh = 2 / variance * ((y - low)[:, :, None] * weights * np.exp(psi(z) - psi(y)[:, :, None])).sum(axis=-1)
     inherited = np.exp(psi(low) - psi(y))
     carried = np.empty(len(width))
     value = _asymptotic(order, push, a, variance, left) if odd else 0.0
-    for i, (new, keep) in enumerate(zip(own[:, -1].tolist(), inherited[:, -1].tolist(), strict=True)):
+    for i, (new, keep) in enumerate(zip(fresh[:, -1].tolist(), inherited[:, -1].tolist(), strict=True)):
         carried[i] = value
         value = new + keep * value
-    inside = (own + inherited * carried[:, None])[:, :-1]
+    inside = (fresh + inherited * carried[:, None])[:, :-1]
     reached = ndtr(y[:, :-1]) if odd else 2 * ndtr(y[:, :-1]) - 1
     d = push * far ** (order - 1) - a * far
     return float((width * weights * reached * inside).sum()) + _tail(order, push, a, far) + variance / (4 * d**2)
 
 
 def _asymptotic(order: int, push: float, a: float, variance: float, y: float) -> float:
-    """I(y) far out."""
+    """Return I(y) at large |y|."""
     d, slope = push * y ** (order - 1) - a * y, push * (order - 1) * y ** (order - 2) - a
     return 1 / d + variance / 2 * slope / d**3
 
 
 def _graded(order: int, push: float, a: float, variance: float, left: float, right: float) -> Array:
-    """Panels over which Psi changes by at most about 2, and never wider than 1/4."""
+    """Return edges of panels of width at most 1/4, over which Psi changes by at most about 2."""
     y = np.linspace(left, right, 4001)
     density = 4 + np.abs(push * y ** (order - 1) - a * y) / variance
     total = np.concatenate([[0.0], np.cumsum((density[1:] + density[:-1]) / 2 * np.diff(y))])
@@ -198,13 +205,13 @@ def _graded(order: int, push: float, a: float, variance: float, left: float, rig
 
 @lru_cache(maxsize=4)
 def _unit_rule(nodes: int) -> tuple[Array, Array]:
-    """Gauss-Legendre on (0, 1)."""
+    """Return nodes and weights of Gauss-Legendre quadrature on (0, 1)."""
     points, weights = np.polynomial.legendre.leggauss(nodes)
     return (1 + points) / 2, weights / 2
 
 
 def _tail(order: int, push: float, a: float, beyond: float) -> float:
-    """int_beyond^inf du / (c u^{k-1} - a u), the time that the noiseless flow takes to infinity; inf below the barrier."""
+    """Return int_beyond^inf du / (c u^{k-1} - a u), the time of the noiseless flow to infinity, or inf below the barrier."""
     ratio = a / push * beyond ** (2 - order)
     if ratio >= 1:
         return math.inf
@@ -219,13 +226,13 @@ def _best_step(order: int, push: float, shrink: float, noise: float) -> float:
         step = math.exp(log_step)
         return math.log(mean_blow_up(order, push, shrink, noise, step) / step)
 
-    natural = math.log(2 * push / shrink)  # the barrier is then at u = 1
-    found = minimize_scalar(samples, bounds=(natural - 4, natural + 2), method="bounded", options={"xatol": 1e-4})
-    return math.exp(found.x)
+    natural = math.log(2 * push / shrink)  # step whose barrier is at u = 1
+    minimum = minimize_scalar(samples, bounds=(natural - 4, natural + 2), method="bounded", options={"xatol": 1e-4})
+    return math.exp(minimum.x)
 
 
 def logarithmic_constant(drift: Drift, kappa: float, level: float) -> float:
-    """C of (10)."""
+    """Return C of (10)."""
     m, weights = _panels(0.0, level)
     values = drift(m)
     if np.any(values <= 0):

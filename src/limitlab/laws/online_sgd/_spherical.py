@@ -1,12 +1,12 @@
-"""Spherical online SGD: what its three models share (docs/theory/online_sgd.md).
+"""Base class and Gaussian averages of the three models of spherical online SGD (docs/theory/online_sgd.md).
 
 Setting.  x <- (x - (delta / N) grad L) / |...| with one fresh sample per step, grad the gradient on the unit sphere, E L = phi(m),
           m = <x, v0>.
 Limit.    N -> infinity at fixed delta, in the time s = delta * steps / N.
 Result.   dm/ds = h(m) = -phi'(m) (1 - m^2) - (delta / 2) m G(m).                                                        (7)
 
-          The second term is what normalising away the noise of the gradient costs: as delta -> 0 the population flow remains.
-Status.   Derived for a fixed delta (theorem as delta -> 0: Ben Arous, Gheissari, Jagannath 2021), checked against the exact chain.
+          The second term is the effect of the gradient noise through the normalisation. As delta -> 0 only the population flow remains.
+Status.   Derived for a fixed delta; simulations of the exact chain agree. Theorem as delta -> 0 (Ben Arous, Gheissari, Jagannath 2021).
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ from limitlab.numerics.quadrature import between_kinks, panel_rule
 Array = NDArray[np.float64]
 
 
-# -- What one sample tells a student about its teacher: population loss, information exponent, gradient noise --------
+# -- population loss, information exponent and gradient noise --------------------------------------------------------
 
 Case = Literal["escapes", "wrong sign", "none"]
 
-HIGHEST_DEGREE = 20  # of the search for the information exponent
-VANISHES = 1e-10  # a product of Hermite coefficients below this share of |f| |g| is rounding
+HIGHEST_DEGREE = 20  # largest degree in the search for the information exponent
+VANISHES = 1e-10  # products of Hermite coefficients below this share of |f| |g| count as rounding
 POINTS = (33, 65, 129)  # Chebyshev points in arcsin m
-RESOLVED, USABLE = 1e-11, 1e-6  # share of the series' tail: enough, and too bad to be used
-REACH, NODES, PANELS = 12.0, 16, 6  # of the panels: standard deviations, nodes on each, number between kinks
+RESOLVED, USABLE = 1e-11, 1e-6  # share of the tail at which no more points are added, and above which the series is refused
+REACH, NODES, PANELS = 12.0, 16, 6  # range of the panels in standard deviations, nodes per panel, panels between kinks
 
 
 @dataclass(frozen=True)
@@ -59,12 +59,12 @@ class InformationExponent:
     Attributes
     ----------
     order
-        Its degree k; None if there is none up to degree 20.
+        Degree k of the derivative, or None if no derivative up to degree 20 differs from 0.
     case
-        "escapes": phi falls, m = 0 is left on the side m > 0. "wrong sign": phi rises; an odd k selects m < 0, an even k makes the
-        equator attract. "none": phi is flat, and SGD learns nothing.
+        "escapes" if phi decreases, so that m moves from 0 to positive values. "wrong sign" if phi increases. Then an odd k selects m < 0,
+        and an even k makes the equator m = 0 stable. "none" if phi is constant, so that SGD does not learn.
     derivative
-        phi^(k)(0).
+        The derivative phi^(k)(0).
     """
 
     order: int | None
@@ -73,12 +73,12 @@ class InformationExponent:
 
     @property
     def push(self) -> float:
-        """c > 0 in -phi'(m) = c m^(k-1) + ..., that is -phi^(k)(0) / (k-1)!."""
+        """The coefficient c = -phi^(k)(0) / (k-1)! of -phi'(m) = c m^(k-1) + ...."""
         return 0.0 if self.order is None else -self.derivative / math.factorial(self.order - 1)
 
     @staticmethod
     def of(order: int | None, derivative: float) -> InformationExponent:
-        """From the degree and the derivative.
+        """Return the exponent for a degree and a derivative.
 
         >>> InformationExponent.of(2, -8.0).case
         'escapes'
@@ -89,7 +89,7 @@ class InformationExponent:
 
 
 def teacher_student_exponent(teacher: Activation, student: Activation) -> InformationExponent:
-    """The information exponent of y = f(<a, v0>) learned by g(<a, x>); phi^(k)(0) = -2 k! u_k(f) u_k(g).
+    """Return the information exponent of y = f(<a, v0>) learned by g(<a, x>), from phi^(k)(0) = -2 k! u_k(f) u_k(g).
 
     >>> teacher_student_exponent(Activation("h3"), Activation("h3")).order
     3
@@ -107,9 +107,10 @@ def teacher_student_exponent(teacher: Activation, student: Activation) -> Inform
 
 @dataclass(frozen=True)
 class PairAverages:
-    """E f(z) g(w), E f'(z) g'(w) and E (f(z) - g(w))^2 g'(w)^2 as functions of the correlation m: series in arcsin m.
+    """Averages over pairs of Gaussians as functions of their correlation m, stored as series in arcsin m.
 
-    `squares` holds |f|^2, |g|^2 and E g'(w)^2; `accuracy` is the largest tail of the series, relative to their size.
+    The averages are E f(z) g(w), E f'(z) g'(w) and E (f(z) - g(w))^2 g'(w)^2. `squares` holds |f|^2, |g|^2 and
+    E g'(w)^2. `accuracy` is the largest tail of the series, relative to their size.
     """
 
     series: Array
@@ -118,15 +119,15 @@ class PairAverages:
     accuracy: float
 
     def kernel(self, m: ArrayLike) -> Array:
-        """E f(z) g(w)."""
+        """Return E f(z) g(w)."""
         return self._at(m, 0)
 
     def slope(self, m: ArrayLike) -> Array:
-        """E f'(z) g'(w), the derivative of `kernel`."""
+        """Return E f'(z) g'(w), the derivative of `kernel`."""
         return self._at(m, 1)
 
     def mismatch(self, m: ArrayLike) -> Array:
-        """E (f(z) - g(w))^2 g'(w)^2, never negative."""
+        """Return E (f(z) - g(w))^2 g'(w)^2, with rounding errors below 0 set to 0."""
         return np.maximum(self._at(m, 2), 0.0)
 
     def _at(self, m: ArrayLike, part: int) -> Array:
@@ -134,14 +135,14 @@ class PairAverages:
         return np.asarray(chebyshev.chebval(angle, self.series[part]))
 
     def search_noise(self, noise: float) -> float:
-        """V(0) of (6)."""
+        """Return V(0) of (6)."""
         with_labels, with_noise = self.search_moments
         return 4 * (with_labels + noise**2 * with_noise) - 4 * float(self.slope(0.0)) ** 2
 
 
 @lru_cache(maxsize=64)
 def pair_averages(teacher: Activation, student: Activation) -> PairAverages:
-    """The averages (2), (3) and (5) for all correlations at once.
+    """Return the averages (2), (3) and (5) as functions of the correlation.
 
     >>> averages = pair_averages(Activation("relu"), Activation("relu"))
     >>> float(averages.kernel(0.5).round(8))
@@ -149,7 +150,9 @@ def pair_averages(teacher: Activation, student: Activation) -> PairAverages:
     """
     slope = derivative_of(student)
     squares = _squares(teacher, student, slope)
-    scale = np.sqrt(squares[0]) * np.sqrt([squares[1], squares[2], 0.0])  # an average may vanish altogether
+    scale = np.sqrt(squares[0]) * np.sqrt(
+        [squares[1], squares[2], 0.0]
+    )  # sizes of the averages, because an average may be 0 at every correlation
     series, tail = np.zeros((3, 1)), np.inf
     for count in POINTS:
         angles = np.cos(np.pi * (np.arange(count) + 0.5) / count)
@@ -169,7 +172,10 @@ def pair_averages(teacher: Activation, student: Activation) -> PairAverages:
 
 
 def _averages_at(m: float, f: Activation, g: Activation, slope: Callable[[Any], Any]) -> tuple[float, float, float]:
-    """One correlation: panels in w, and in t of z = m w + sqrt(1 - m^2) t panels between the kinks of f."""
+    """Return the averages at one correlation, by panels in w and in t, where z = m w + sqrt(1 - m^2) t.
+
+    The panels in t end at the kinks of f.
+    """
     spread = math.sqrt((1 - m) * (1 + m))
     w, weight = panel_rule((*g.kinks, *_layers(f.kinks, m, spread)), order=NODES, reach=REACH)
     t, inner = between_kinks(f.kinks, m * w, spread, panels=PANELS, order=NODES, reach=REACH)
@@ -181,7 +187,7 @@ def _averages_at(m: float, f: Activation, g: Activation, slope: Callable[[Any], 
 
 
 def _layers(kinks: tuple[float, ...], m: float, spread: float) -> list[float]:
-    """Places in w around those that a kink of the teacher casts its shadow on, at distances that halve down to its width."""
+    """Return panel edges in w around the images w = kink / m of the teacher's kinks, at geometric distances from them."""
     if abs(m) < 0.3:
         return []
     distances = spread * 2.0 ** np.arange(-1, max(1, math.ceil(math.log2(4 / spread))))
@@ -189,14 +195,14 @@ def _layers(kinks: tuple[float, ...], m: float, spread: float) -> list[float]:
 
 
 def _squares(f: Activation, g: Activation, slope: Callable[[Any], Any]) -> tuple[float, float, float]:
-    """|f|^2, |g|^2 and E g'^2."""
+    """Return |f|^2, |g|^2 and E g'^2."""
     z, weight = panel_rule((*f.kinks, *g.kinks), reach=REACH)
     first, second, third = (float(weight @ np.broadcast_to(np.asarray(h(z)) ** 2, z.shape)) for h in (f, g, slope))
     return first, second, third
 
 
 def _search_moments(f: Activation, g: Activation, slope: Callable[[Any], Any]) -> tuple[float, float]:
-    """E (f(z) - g(w))^2 g'(w)^2 z^2 and E g'(w)^2 z^2 for independent z and w."""
+    """Return E (f(z) - g(w))^2 g'(w)^2 z^2 and E g'(w)^2 z^2 for independent z and w."""
     z, weight = panel_rule((*f.kinks, *g.kinks), reach=REACH)
     label, student, gain = (np.broadcast_to(np.asarray(h(z), dtype=float), z.shape) for h in (f, g, slope))
     with_square = [float(weight @ (z**2 * label**power)) for power in (2, 1, 0)]
@@ -205,8 +211,8 @@ def _search_moments(f: Activation, g: Activation, slope: Callable[[Any], Any]) -
     return labelled, gains[0]
 
 
-SCAN = 2001  # overlaps at which the sign of the drift is looked at
-NEAR = 1e-7  # distance from an end or a start that counts as being there
+SCAN = 2001  # number of overlaps at which the sign of the drift is evaluated
+NEAR = 1e-7  # drift at an end of the interval, relative to its scale, that counts as zero
 
 
 class SphericalSGD(Law):
@@ -229,70 +235,73 @@ class SphericalSGD(Law):
     )
     tolerance: float = parameter(1e-11, kind="solver", above=0, most=1e-3, scale="log", finer=0.1)
 
-    # -- what a model says ---------------------------------------------------------------------------------------------
+    # -- the functions that define a model -----------------------------------------------------------------------------
 
     @abstractmethod
     def population_loss(self, m: ArrayLike) -> Array:
-        """phi(m) = E L."""
+        """Return phi(m) = E L."""
 
     @abstractmethod
     def population_slope(self, m: ArrayLike) -> Array:
-        """phi'(m)."""
+        """Return phi'(m)."""
 
     @abstractmethod
     def gradient_noise(self, m: ArrayLike) -> Array:
-        """G(m), the limit of E|grad L|^2 / N."""
+        """Return G(m), the limit of E|grad L|^2 / N."""
 
     @abstractmethod
     def search_noise(self) -> float:
-        """V(0), the variance of <grad L, v0> at m = 0."""
+        """Return V(0), the variance of <grad L, v0> at m = 0."""
 
     @abstractmethod
     def information_exponent(self) -> InformationExponent:
-        """The first derivative of phi at m = 0 that does not vanish."""
+        """Return the first derivative of phi at m = 0 that does not vanish."""
 
     @abstractmethod
     def model(self) -> Any:
-        """What `limitlab.models.online` simulates."""
+        """Return the model that `limitlab.models.online` simulates."""
 
     def drift_error(self) -> float:
-        """Relative error of the averages in the drift."""
+        """Return the relative error of the averages in the drift."""
         return CLOSED_FORM
 
-    # -- what follows --------------------------------------------------------------------------------------------------
+    # -- consequences for every model ----------------------------------------------------------------------------------
 
     def drift(self, m: ArrayLike) -> Array:
-        """h(m) of (7)."""
+        """Return h(m) of (7)."""
         overlap = np.asarray(m, dtype=float)
         shrink = self.step / 2 * overlap * self.gradient_noise(overlap)
         return np.asarray(-self.population_slope(overlap) * (1 - overlap**2) - shrink)
 
     def descends(self) -> bool:
-        """Whether phi' < 0 on all of (0, 1), so that no other minimum stands in the way."""
+        """Return whether phi' < 0 on all of (0, 1), so that the descent has no other minimum."""
         return bool(np.all(self.population_slope(np.linspace(0, 1, SCAN)[1:-1]) < 0))
 
     def critical_step(self) -> float:
-        """The step from which m = 0 attracts, for k = 2: -2 phi''(0) / G(0). It is inf for k = 1 and 0 for k >= 3."""
-        found = self.information_exponent()
-        if found.case != "escapes" or found.order is None:
+        """Return the step from which m = 0 is stable.
+
+        It is -2 phi''(0) / G(0) for k = 2, inf for k = 1 and 0 for k >= 3.
+        """
+        exponent = self.information_exponent()
+        if exponent.case != "escapes" or exponent.order is None:
             return 0.0
-        if found.order == 2:
-            return 2 * found.push / float(self.gradient_noise(0.0))
-        return math.inf if found.order == 1 else 0.0
+        if exponent.order == 2:
+            return 2 * exponent.push / float(self.gradient_noise(0.0))
+        return math.inf if exponent.order == 1 else 0.0
 
     def draw_cost(self, size: int) -> Cost:
-        """One sample per step; only summary statistics are kept."""
+        """Return the cost of one sample per step. Only summary statistics are stored."""
         return Cost(1e5, 1e7 + 500.0 * size * latest(self) / self.step)
 
     def predicted(self, times: Array) -> Values:
-        """Equation (7) integrated."""
+        """Integrate equation (7)."""
         path = integrate(lambda _, m: self.drift(m), [self.start_overlap], times, self.tolerance)
-        # an error of the drift, which is of order one, acts over the whole time unless the flow forgets it
+        # an error of the drift may act over the whole time; this bound ignores that a stable flow reduces it
         drifted = self.drift_error() * (1 + float(times[-1])) * float(np.abs(self.drift(path.states)).max(initial=0.0))
         return dict(overlap=path.states[:, 0], accuracy={"overlap": float(path.errors[0]) + drifted})
 
     def measured(self, draw: Draw, times: Array) -> Values:
-        """One run of the exact chain of the overlap, from `start_overlap`."""
+        """Run the exact chain of the overlap once from `start_overlap`."""
         from limitlab.models.online import checked_dimension, long_overlap_path
 
         size = checked_dimension(draw.size)
@@ -302,9 +311,10 @@ class SphericalSGD(Law):
         )
 
     def full_experiment(self, size: int, seeds: Sequence[int], threads: int = 1) -> Array:
-        """Overlaps (seeds, times) of SGD with full vectors; the same law as that of the chain, and a check of it.
+        """Return overlaps (seeds, times) of SGD with full vectors.
 
-        A seed's row does not depend on the other seeds or on the number of threads.
+        They have the same distribution as those of the chain and serve to check it. The row of a seed does not depend on the other seeds or
+        on the number of threads.
         """
         from limitlab.models.online import checked_dimension, full_overlap_paths
 
@@ -313,17 +323,17 @@ class SphericalSGD(Law):
         return full_overlap_paths(rngs, self.model(), self.start_overlap, size, self.step, counts, threads)
 
     def samples(self, times: ArrayLike, size: int) -> NDArray[np.int64]:
-        """Number of steps at each of the times, in dimension `size`."""
+        """Return the number of steps at each of the times, in dimension `size`."""
         return np.round(np.asarray(times, dtype=float) * size / self.step).astype(np.int64)
 
     def stable_overlap(self) -> float:
-        """Where the flow from `start_overlap` ends (from just above it, if the start is an unstable point of rest)."""
-        here = float(self.drift(self.start_overlap))
-        if abs(here) < 1e-9:
-            here = float(self.drift(self.start_overlap + 1e-4))
-            if here <= 0:
+        """Return the limit of the flow from `start_overlap`, or from just above it if the start is an unstable fixed point."""
+        drift = float(self.drift(self.start_overlap))
+        if abs(drift) < 1e-9:
+            drift = float(self.drift(self.start_overlap + 1e-4))
+            if drift <= 0:
                 return self.start_overlap
-        side = 1.0 if here > 0 else -1.0
+        side = 1.0 if drift > 0 else -1.0
         m = self.start_overlap + (side - self.start_overlap) * np.linspace(0, 1, SCAN)[1:]
         values = self.drift(m) * side
         values[-1] = -float(self.gradient_noise(side)) * self.step / 2
@@ -337,45 +347,50 @@ class SphericalSGD(Law):
         return float(brentq(lambda x: float(self.drift(x)), low, m[last], xtol=1e-14, rtol=1e-14))
 
     def recovery(self, level: float) -> BallisticRecovery | LogarithmicRecovery | DiffusiveRecovery:
-        """The law of the first step at which the overlap exceeds a level, from a uniform start."""
+        """Return the distribution of the first step at which the overlap exceeds a level, from a uniform start."""
         if not 0 < level < 1:
             raise Refused(f"level = {level!r} is not allowed: must be between 0 and 1 (an overlap)")
-        found = self.information_exponent()
-        if found.order is None or found.case != "escapes":
+        exponent = self.information_exponent()
+        if exponent.order is None or exponent.case != "escapes":
             raise Refused(
-                f"no recovery from m > 0: the information exponent is {found.order} ({found.case}); change the student"
+                f"no recovery from m > 0 is possible: the information exponent is {exponent.order} ({exponent.case}); change the student"
             )
-        if found.order == 1:
+        if exponent.order == 1:
             return BallisticRecovery(passage_time(self.drift, 0.0, level))
         shrink, noise = float(self.gradient_noise(0.0)), self.search_noise()
-        if found.order == 2:
-            kappa = found.push - self.step * shrink / 2
+        if exponent.order == 2:
+            kappa = exponent.push - self.step * shrink / 2
             if kappa <= 0:
                 raise Refused(
-                    f"step = {self.step:g} is not allowed here: m = 0 attracts from step {self.critical_step():.6g} on; "
+                    f"step = {self.step:g} is not allowed here: m = 0 is stable from step {self.critical_step():.6g} on; "
                     "use a smaller step"
                 )
             spread = math.sqrt(1 + self.step * noise / (2 * kappa))
             return LogarithmicRecovery(kappa, spread, logarithmic_constant(self.drift, kappa, level))
-        return DiffusiveRecovery(found.order, found.push, shrink, noise, level)
+        return DiffusiveRecovery(exponent.order, exponent.push, shrink, noise, level)
 
     def recovery_time(self, level: float, size: int | None = None) -> float:
-        """Mean of the rescaled recovery time, step * samples / N; for k >= 2 it depends on the dimension N = `size`.
+        """Return the mean of the rescaled recovery time, step * samples / N.
 
-        For k >= 3 the step is read as delta0 N^{-(k-2)/2} at this N.
+        For k >= 2 it depends on the dimension N = `size`. For k >= 3 the step is interpreted as delta0 N^{-(k-2)/2} at this N.
         """
         law = self.recovery(level)
         if isinstance(law, BallisticRecovery):
             return law.time
         if size is None:
-            raise Refused("size = None is not allowed here: for information exponents above 1 the time grows with N")
+            raise Refused(
+                "size = None is not allowed here: give the dimension N, because the time grows with N for information exponents above 1"
+            )
         if isinstance(law, LogarithmicRecovery):
             return law.mean(size)
         scale = size ** ((law.order - 2) / 2)
         return self.step * law.mean(size, self.step * scale) * float(size) ** (law.order - 2)
 
     def descent_time(self, level: float) -> float:
-        """Rescaled time from overlap `level` to 1 - `level`: a descent takes of order N / step samples, whatever k is."""
+        """Return the rescaled time from overlap `level` to 1 - `level`.
+
+        The descent takes of order N / step samples for every k.
+        """
         if not 0 < level < 0.5:
             raise Refused(f"level = {level!r} is not allowed: must be between 0 and 1/2")
         return passage_time(self.drift, level, 1 - level)

@@ -1,8 +1,9 @@
 """Online SGD for a spiked tensor as an exact Markov chain of two numbers (docs/theory/spiked_tensor.md, eq. 3).
 
 x <- x - delta grad |Y - x^(k)|^2 with a fresh Y = lambda v^(k) + W at every step. The gradient's noise is 2 sqrt(k) R^{k-1} g +
-2 sqrt(k(k-1)) R^{k-2} xi x in law, g standard Gaussian in R^N and xi one more, so that W is never drawn; and (m, q), with m = <x, v> and
-q the squared length of the rest, needs g only along v, along the rest of x, and through a chi-square for what is left.
+2 sqrt(k(k-1)) R^{k-2} xi x in distribution, with g standard Gaussian in R^N and xi standard Gaussian, so that W is never drawn.
+Let m = <x, v>, and let q be the squared length of the part of x orthogonal to v. A step of (m, q) uses the components of g along v and
+along this part of x, and the squared length of all other components of g, which is a chi-square.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-EXPLODED = 1e6  # times the start's or the step's scale: the explicit step has left every finite region
+DIVERGED = 1e6  # squared length, relative to 1 plus that of the start, at which a run counts as divergent
 
 
 @numba.njit(cache=True, nogil=True)
 def spiked_path(
     rng: Any, order: int, snr: float, step: float, dimension: int, m: float, q: float, counts: NDArray[np.int64]
 ) -> Array:
-    """Rows (m, q) after the given numbers of steps of length step / dimension; inf from where the run explodes.
+    """Return rows (m, q) after the given numbers of steps of length step / dimension, with inf after the run diverges.
 
     >>> path = spiked_path(np.random.default_rng(0), 2, 2.0, 1.0, 10_000, 0.1, 1.0, np.array([0, 10_000]))
     >>> bool(abs(path[1, 0] - 0.984) < 0.05 and abs(path[1, 1] - 1) < 0.05)
@@ -31,20 +32,20 @@ def spiked_path(
     """
     path, done = np.full((counts.size, 2), np.inf), 0
     delta = step / dimension
-    limit = EXPLODED * (1 + m * m + q)
+    limit = DIVERGED * (1 + m * m + q)
     for i in range(counts.size):
         while done < counts[i]:
             square = m * m + q
             if not square < limit:
                 return path
             radius = math.sqrt(square)
-            own = 2 * math.sqrt(order) * radius ** (order - 1) * delta
+            noise_scale = 2 * math.sqrt(order) * radius ** (order - 1) * delta
             along = 2 * math.sqrt(order * (order - 1)) * radius ** (order - 2) * rng.standard_normal()
             keep = 1 + delta * (along - 2 * order * square ** (order - 1))
             side = rng.standard_normal()
-            m = keep * m + delta * 2 * order * snr * m ** (order - 1) + own * rng.standard_normal()
+            m = keep * m + delta * 2 * order * snr * m ** (order - 1) + noise_scale * rng.standard_normal()
             rest = side * side + rng.chisquare(dimension - 2)
-            q = max(keep * keep * q + 2 * keep * own * math.sqrt(q) * side + own * own * rest, 0.0)
+            q = max(keep * keep * q + 2 * keep * noise_scale * math.sqrt(q) * side + noise_scale * noise_scale * rest, 0.0)
             done += 1
         path[i, 0], path[i, 1] = m, q
     return path
@@ -53,7 +54,7 @@ def spiked_path(
 def full_matrix_path(
     rng: np.random.Generator, snr: float, step: float, x: Array, counts: NDArray[np.int64], direction: Array
 ) -> Array:
-    """Order 2 with full matrices Y = snr v v^T + W: rows (m, q). Slow; it is there to check the chain.
+    """Return rows (m, q) for order 2 from full matrices Y = snr v v^T + W. This slow version checks the chain.
 
     >>> v = np.eye(20)[0]
     >>> full_matrix_path(np.random.default_rng(0), 2.0, 0.5, v, np.array([0, 5]), v).shape

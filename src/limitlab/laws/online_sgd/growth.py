@@ -1,11 +1,12 @@
-"""Which steps may online SGD take? Growth exponents of the moments that its limit theorems ask for (docs/theory/sgd_steps.md, eqs. 1-3).
+"""Growth exponents of the moments in the limit theorems of online SGD (docs/theory/sgd_steps.md, eqs. 1-3).
 
-For a loss L(x, Y) in dimension N, H = grad L - E grad L its noise and u summary statistics, steps delta = N^-s have an effective dynamics
-of u ("localizable") when, for every statistic,
+For a loss L(x, Y) in dimension N, let H = grad L - E grad L be its noise and u summary statistics. The statistics u have an effective
+dynamics at steps delta = N^-s (such steps are called localizable) if, for every statistic,
 
     |Hess u| <= delta^-1/2,  E |H|^8 <= delta^-4,  E <H, grad u>^4 <= delta^-2,  E <Hess u, H H' - E H H'>^2 = o(delta^-3),
 
-up to constants. Slopes of the logarithms of these moments against log N, the worst over given points, tell from which s on that is so.
+up to constants. This module fits the slopes of the logarithms of these moments against log N. The largest slope over the points that are
+given determines from which s on steps are localizable.
 """
 
 from __future__ import annotations
@@ -27,15 +28,15 @@ Array = NDArray[np.float64]
 
 SIZES = (50, 100, 200, 400, 800)
 TOLERANCE = 0.15
-"""By how much a slope fitted at such sizes may exceed what is allowed."""
+"""Amount by which a slope fitted at these sizes may exceed its bound."""
 GROUPS = 5
-"""Parts of the samples whose slopes tell how well a slope is known."""
+"""Number of parts of the samples. The slopes of the parts give the standard error of a slope."""
 ALLOWED: dict[str, float] = {"hessian_norm": 0.5, "norm_eighth": 4.0, "directional_fourth": 2.0, "curvature_variance": 3.0}
 """Largest exponent of each moment, in units of s, at which steps N^-s are localizable."""
 
 
 class Point(NamedTuple):
-    """Noise of the gradient at one point, a sample per row, with gradients (u, N) and Hessians (u, N, N) of the statistics there."""
+    """Gradient noise at one point, one sample per row, with gradients (u, N) and Hessians (u, N, N) of the statistics."""
 
     noise: Array
     gradients: Array
@@ -44,15 +45,16 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True)
 class GrowthExponents:
-    """Exponents of the moments in the dimension, with the spread of each over parts of the samples.
+    """Exponents of the moments in the dimension, with standard errors.
 
     Attributes
     ----------
     exponents
         `directional_second` (E <H, grad u_1>^2) and `norm_fifth` (E |H|^5), which should not exceed 0 and 2.5 (eq. 1), then `hessian_norm`,
-        `norm_eighth`, `directional_fourth`, `curvature_variance`, whose bounds depend on the step (eq. 2). -inf: the moment is 0.
+        `norm_eighth`, `directional_fourth`, `curvature_variance`, whose bounds depend on the step (eq. 2). The value -inf means that the
+        moment is 0.
     errors
-        Standard error of each, from five parts of the samples.
+        Standard errors of the exponents, from five parts of the samples.
     """
 
     exponents: Mapping[str, float]
@@ -66,11 +68,11 @@ class GrowthExponents:
 
     @property
     def largest_step_exponent(self) -> float:
-        """Exponent -s of the largest localizable step N^-s: -1 says that steps of order 1/N are as long as they may be."""
+        """Exponent -s of the largest localizable step N^-s. The value -1 means that steps of order 1/N are the longest ones."""
         return -max(self.exponents[name] / per_s for name, per_s in ALLOWED.items())
 
     def localizable(self, step_exponent: float) -> bool:
-        """Whether steps N^step_exponent are localizable, with a tolerance of 0.15 on every slope."""
+        """Return whether steps N^step_exponent are localizable, with a tolerance of 0.15 on every slope."""
         return all(self.exponents[name] <= -step_exponent * per_s + TOLERANCE for name, per_s in ALLOWED.items())
 
     @property
@@ -80,7 +82,7 @@ class GrowthExponents:
 
     @property
     def reliable(self) -> bool:
-        """Whether every slope is known to 0.15: samples with heavy tails do not have slopes, they scatter."""
+        """Whether every slope has a standard error of at most 0.15. Samples with heavy tails give larger errors."""
         return max(self.errors.values()) <= TOLERANCE
 
 
@@ -93,27 +95,27 @@ def growth_exponents(
     samples: int = 4000,
     seed: int = 0,
 ) -> GrowthExponents:
-    """Growth exponents of your own loss and statistics, written with `jax.numpy` as for `EffectiveDynamics`.
+    """Return growth exponents for your own loss and statistics, written with `jax.numpy` as for `EffectiveDynamics`.
 
     Parameters
     ----------
     loss, statistics
-        (x, sample) -> number and x -> array; along the gradient of the first statistic the second moment is looked at.
+        Functions (x, sample) -> number and x -> array. The second moment is taken along the gradient of the first statistic.
     sampler
-        (key, count, dimension) -> samples along a first axis.
+        Function (key, count, dimension) -> samples along a first axis.
     points
-        dimension -> weights at which the moments are taken; the worst of them counts.
+        Function dimension -> weights at which the moments are taken. The largest moment over these weights is used.
     sizes, samples, seed
         Dimensions of the fit, samples per dimension, and their seed.
 
     Examples
     --------
     >>> import jax, jax.numpy as jnp
-    >>> found = growth_exponents(
+    >>> growth = growth_exponents(
     ...     lambda x, a: (a[0] - a @ x) ** 2, lambda x: jnp.array([x[0], x @ x]),
     ...     lambda key, count, dimension: jax.random.normal(key, (count, dimension)),
     ...     lambda dimension: [0.5 * np.eye(dimension)[1]], sizes=(20, 40, 80))
-    >>> -1.5 < found.largest_step_exponent < -0.7, found.localizable(-1.5), found.localizable(-0.5)
+    >>> -1.5 < growth.largest_step_exponent < -0.7, growth.localizable(-1.5), growth.localizable(-0.5)
     (True, True, False)
     """
     jax = double_precision_jax()
@@ -121,8 +123,8 @@ def growth_exponents(
 
     def at(dimension: int) -> Iterator[Point]:
         drawn = sampler(jax.random.key(seed), samples, dimension)
-        for given in points(dimension):
-            x = jax.numpy.asarray(given, dtype=float)
+        for weights in points(dimension):
+            x = jax.numpy.asarray(weights, dtype=float)
             forces = np.asarray(gradient(x, drawn), dtype=float)
             yield Point(forces - forces.mean(axis=0), np.asarray(slopes(x)), np.asarray(curves(x)))
 
@@ -130,7 +132,7 @@ def growth_exponents(
 
 
 def fitted(at: Callable[[int], Iterator[Point]], sizes: Sequence[int]) -> GrowthExponents:
-    """Slopes over the dimensions of the moments at the points that `at` gives for each of them."""
+    """Return the slopes in the dimension of the moments at the points that `at` yields for every dimension."""
     if len(sizes) < 2:
         raise Refused(f"sizes = {tuple(sizes)} is not allowed: a slope needs at least two dimensions")
     tables = [_worst(at(size)) for size in sizes]
@@ -147,13 +149,13 @@ def fitted(at: Callable[[int], Iterator[Point]], sizes: Sequence[int]) -> Growth
 
 
 def _worst(points: Iterator[Point]) -> dict[str, Array]:
-    """The largest value of every moment over points and statistics: from all samples, then from each part of them."""
+    """Return the largest value of every moment over points and statistics, from all samples and from each part."""
     tables = [moments(point) for point in points]
     return {name: np.max([table[name] for table in tables], axis=0) for name in tables[0]}
 
 
 def moments(point: Point) -> dict[str, Array]:
-    """The moments at one point: from all samples, then from each of `GROUPS` parts."""
+    """Return the moments at one point, from all samples and from each of `GROUPS` parts."""
     length = np.sum(point.noise**2, axis=1)
     along = point.noise @ point.gradients.T
     bend = np.stack([np.einsum("si,si->s", point.noise @ hessian, point.noise) for hessian in point.hessians], axis=1)
@@ -169,6 +171,6 @@ def moments(point: Point) -> dict[str, Array]:
 
 
 def _means(values: Array) -> Array:
-    """Mean over the samples, and over each part of them; of several statistics the largest."""
+    """Return the means over all samples and over each part, the largest over the statistics."""
     parts = [values, *np.array_split(values, GROUPS)]
     return np.array([np.max(part.mean(axis=0)) for part in parts])

@@ -1,12 +1,12 @@
-"""Large deviations of SGD in fixed dimension: how unlikely is it to stray from the path of its gradient flow?
+"""Large deviations of SGD from its gradient flow in fixed dimension.
 
-Setting.  x <- x - delta grad L(x, Y) on a quadratic loss: x_{k+1} = (1 - delta) x_k + delta xi_k from x_0 = 0, centred noise of variance 1,
-          Gaussian or a sign. The flow stays at 0.
-Limit.    delta -> 0 at a fixed time T: P(max_{delta k <= T} |x_k| >= eps) = exp(-(I(eps) + o(1)) / delta).
+Setting.  x <- x - delta grad L(x, Y) on a quadratic loss: x_{k+1} = (1 - delta) x_k + delta xi_k from x_0 = 0, with centred noise
+          of variance 1, Gaussian or a sign. The flow stays at 0.
+Limit.    delta -> 0 at a fixed time T. Then P(max_{delta k <= T} |x_k| >= eps) = exp(-(I(eps) + o(1)) / delta).
 Result.   I = sup_p { p eps - int_0^T Lambda(p e^-s) ds }, Lambda the log-moment generating function of the noise
-          (docs/theory/sgd_steps.md, eq. 4): the whole law of the noise decides, not its variance.
-Status.   Theorem (Freidlin and Wentzell). The size of an experiment is 1/delta, and it is exact but for weighted draws: counting would see
-          nothing of probabilities down to 1e-20.
+          (docs/theory/sgd_steps.md, eq. 4). I depends on the whole distribution of the noise, not only on its variance.
+Status.   Theorem (Freidlin and Wentzell). The size of an experiment is 1/delta. Experiments use weighted draws, because counting cannot
+          estimate probabilities of 1e-20.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ Array = NDArray[np.float64]
 NoiseLaw = Literal["gaussian", "sign"]
 
 NODES = 60
-"""Of the Gauss-Legendre rule for the integral over time."""
+"""Number of nodes of the Gauss-Legendre rule for the integral over time."""
 SOLVED = 1e-12
 FARTHEST = 1e15
-"""Tilts beyond this leave no noise: the path of signs that are all alike."""
+"""At tilts above this value all signs are equal, so that the noise is constant."""
 
 
 def log_moment(noise_law: NoiseLaw) -> Callable[[Array], Array]:
-    """Lambda(p) = log E e^{p xi}.
+    """Return Lambda(p) = log E e^{p xi} as a function of p.
 
     >>> log_moment("gaussian")(np.array(2.0)).item(), round(log_moment("sign")(np.array(2.0)).item(), 6)
     (2.0, 1.325003)
@@ -45,12 +45,14 @@ def log_moment(noise_law: NoiseLaw) -> Callable[[Array], Array]:
 
 
 def tilted_mean(noise_law: NoiseLaw) -> Callable[[Array], Array]:
-    """Lambda'(p), the mean of the noise under its law tilted by p."""
+    """Return Lambda'(p) as a function of p, the mean of the noise under its distribution tilted by p."""
     return (lambda p: np.asarray(p)) if noise_law == "gaussian" else (lambda p: np.asarray(np.tanh(p)))
 
 
 def tilt(deviation: float, time: float, noise_law: NoiseLaw) -> float:
-    """The p of the supremum: int_0^T Lambda'(p e^-s) e^-s ds = eps; inf where no path goes so far.
+    """Return the p of the supremum, the root of int_0^T Lambda'(p e^-s) e^-s ds = eps.
+
+    The result is inf if no sequence of noise values leads to a distance eps.
 
     >>> round(tilt(0.5, 1.0, "gaussian"), 6), tilt(0.7, 1.0, "sign")
     (1.156518, inf)
@@ -69,13 +71,13 @@ def tilt(deviation: float, time: float, noise_law: NoiseLaw) -> float:
     high = 1.0
     while gap(high) < 0:
         high *= 2
-        if high > FARTHEST:  # at the furthest path, to rounding
+        if high > FARTHEST:  # eps is the largest possible distance, up to rounding
             return math.inf
     return float(brentq(gap, 0.0, high, xtol=1e-14, rtol=1e-14))
 
 
 def rate(deviation: float, time: float, noise_law: NoiseLaw) -> float:
-    """I(eps) at one time.
+    """Return I(eps) at one time.
 
     >>> round(rate(0.5, 1.0, "gaussian"), 9), round(rate(0.5, 1.0, "sign"), 9)
     (0.289129411, 0.341140413)
@@ -83,13 +85,13 @@ def rate(deviation: float, time: float, noise_law: NoiseLaw) -> float:
     p = tilt(deviation, time, noise_law)
     if math.isinf(p):
         edge = noise_law == "sign" and math.isclose(deviation, -math.expm1(-time), rel_tol=1e-12)
-        return time * math.log(2) if edge else math.inf  # the furthest path of signs: all alike
+        return time * math.log(2) if edge else math.inf  # at the largest distance all signs are equal
     decay, weights = _rule(time)
     return p * deviation - float(weights @ log_moment(noise_law)(p * decay))
 
 
 def _rule(time: float) -> tuple[Array, Array]:
-    """e^-s at the nodes of a rule on [0, T], and its weights; panels of length at most 1."""
+    """Return e^-s at the nodes of a rule on [0, T] and its weights, with panels of length at most 1."""
     panels = max(1, math.ceil(time))
     x, w = np.polynomial.legendre.leggauss(NODES)
     starts, half = np.arange(panels) * time / panels, time / panels / 2
@@ -98,7 +100,7 @@ def _rule(time: float) -> tuple[Array, Array]:
 
 
 class SgdLargeDeviation(Law):
-    """How unlikely is it that SGD with a small step strays by a given distance from its gradient flow?
+    """How unlikely is it that SGD with a small step deviates from its gradient flow by a given distance?
 
     Examples
     --------
@@ -114,58 +116,61 @@ class SgdLargeDeviation(Law):
     assumptions = ("quadratic loss in one dimension", "independent symmetric noise of variance 1")
     references = ("freidlin2012random",)
     page = "sgd_steps"
-    observables = {"rate": observable("minus step times log probability of straying", "I")}
+    observables = {"rate": observable("minus step times log probability of the deviation", "I")}
     simulation = Experiment(
         "1/step, steps per unit of time",
         sizes=(80, 160, 320),
         draws=20,
-        rate=(0.3, 1.0),  # A delta + B delta log(1/delta) with A < 0 < B: local exponents 0.4 to 0.6 at these steps
+        rate=(
+            0.3,
+            1.0,
+        ),  # the gap A delta + B delta log(1/delta) with A < 0 < B has local exponents 0.4 to 0.6 at these steps
     )
-    # Both laws of the noise, at two times that are not 1
+    # Both noise distributions, each at two times that are not 1
     points = (
         dict(deviation=0.4, noise_law="sign", times=(0.7, 1.5)),
         dict(deviation=0.6, noise_law="gaussian", times=(0.6, 1.4)),
     )
 
     deviation: float = parameter(0.5, "distance from the gradient flow", symbol=r"\varepsilon", above=0, most=20)
-    noise_law: NoiseLaw = parameter("gaussian", "law of the gradient's noise", note="of variance 1")
+    noise_law: NoiseLaw = parameter("gaussian", "distribution of the gradient's noise", note="of variance 1")
     times: float | tuple[float, ...] = parameter(
         1.0, note="step times steps", symbol="T", kind="coordinate", above=0, most=50
     )
     paths: int = parameter(4000, note="of an experiment, with tilted noise", kind="experiment", least=100)
 
     def draw_cost(self, size: int) -> Cost:
-        """Many paths."""
+        """Return the cost of all weighted paths."""
         return Cost(1e5 + 10.0 * self.paths + 10.0 * size, 40.0 * self.paths * size)
 
     def predicted(self, times: Array) -> Values:
-        """The Legendre transform; inf where signs cannot go so far in the time."""
+        """Evaluate the Legendre transform, which is inf if signs cannot produce the deviation in the time."""
         values = np.array([rate(self.deviation, float(t), self.noise_law) for t in np.ravel(times)])
         finite = values[np.isfinite(values)]
         return {"rate": values, "accuracy": {"rate": SOLVED * float(finite.max(initial=1.0))}}
 
     def measured(self, draw: Draw, times: Array) -> Values:
-        """-step log P from paths that are pushed along the likeliest way out and weighted back."""
+        """Estimate -step log P from weighted paths with noise tilted towards the most likely deviation."""
         values = [-self.log_probability(draw.rng, draw.size, float(t)) / draw.size for t in np.ravel(times)]
         return {"rate": np.array(values)}
 
     def log_probability(self, rng: np.random.Generator, size: int, time: float) -> float:
-        """log P(max |x_k| >= eps) at step 1/size, by weighted draws; -inf where no path goes so far."""
+        """Return log P(max |x_k| >= eps) at step 1/size by weighted draws, or -inf if the deviation is impossible."""
         from limitlab.laws.online_sgd._exit_probability import tilted_exit_probability
 
         p, steps = tilt(self.deviation, time, self.noise_law), max(1, round(time * size))
         if math.isinf(p):
             return -math.inf
         tilts = np.asarray(p * (1 - 1 / size) ** np.arange(steps - 1, -1, -1), dtype=np.float64)
-        how = _gaussian_noise if self.noise_law == "gaussian" else _sign_noise
+        draw_noise = _gaussian_noise if self.noise_law == "gaussian" else _sign_noise
         return tilted_exit_probability(
-            rng, 1 / size, self.deviation, tilts, how, log_moment(self.noise_law), self.paths
+            rng, 1 / size, self.deviation, tilts, draw_noise, log_moment(self.noise_law), self.paths
         ).logarithm
 
     def exact_probability(self, size: int) -> float:
-        """P(max |x_k| >= eps) until the last of the times, at step 1/size, without sampling.
+        """Return P(max |x_k| >= eps) until the last of the times, at step 1/size, without sampling.
 
-        Gaussian noise by a transfer operator, for every size; signs over all paths, for at most 22 steps.
+        Gaussian noise is treated by a transfer operator, for every size. For signs all paths are enumerated, for at most 22 steps.
         """
         from limitlab.laws.online_sgd._exit_probability import gaussian_exit_probability, sign_exit_probability
 

@@ -1,10 +1,10 @@
-"""Two Gaussian clusters by online maximum likelihood (docs/theory/online_sgd.md, section 2).
+"""Online maximum likelihood for two Gaussian clusters (docs/theory/online_sgd.md, section 2).
 
 Setting.  Samples eps v0 + N(0, I), eps = +-1 with odds e^{2h}; loss -log cosh(<a, x> + h), spherical SGD.
 Limit.    N -> infinity at a fixed step delta; s = delta * samples / N.
-Result.   With z Gaussian: phi(m) = -E log cosh(z + eps m + h), phi'(m) = -E eps tanh(z + eps m + h), G(m) = E tanh^2(z + eps m + h),
+Result.   With z Gaussian, phi(m) = -E log cosh(z + eps m + h), phi'(m) = -E eps tanh(z + eps m + h), G(m) = E tanh^2(z + eps m + h),
           V(0) = 2 E tanh^2(z + h) - phi'(0)^2. The information exponent is 1 for h != 0 and 2 for equal clusters.
-Status.   Derived, checked against the exact chain.
+Status.   Derived. Simulations of the exact chain agree.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["OnlineMixture"]
 
 @lru_cache(maxsize=1)
 def _rule() -> tuple[Array, Array]:
-    """Nodes and weights that average functions of tanh to rounding (their poles are at a distance of pi / 2)."""
+    """Return nodes and weights that average functions of tanh, whose poles are at distance pi / 2, to rounding error."""
     return panel_rule(width=2.0, reach=10.0)
 
 
@@ -43,7 +43,7 @@ class OnlineMixture(SphericalSGD):
     """
 
     page = "online_sgd"
-    # Clusters of unequal weight, a step at which its corrector counts
+    # Clusters of unequal weight, and a step at which the second term of the drift matters
     points = (dict(field=0.5, step=0.6, start_overlap=0.3),)
 
     field: float = parameter(0.5, "half the logarithm of the odds of the first cluster", symbol="h")
@@ -52,7 +52,7 @@ class OnlineMixture(SphericalSGD):
     )
 
     def _average(self, function: Callable[[Array], Array], m: ArrayLike, signed: bool = False) -> Array:
-        """E of function(z + eps m + h), times eps if `signed`."""
+        """Return E function(z + eps m + h), with a factor eps in the average if `signed`."""
         from scipy.special import expit
 
         z, weight = _rule()
@@ -62,29 +62,29 @@ class OnlineMixture(SphericalSGD):
         return np.asarray(share * above + (1 - share) * below * (-1.0 if signed else 1.0))
 
     def population_loss(self, m: ArrayLike) -> Array:
-        """-E log cosh(z + eps m + h)."""
+        """Return -E log cosh(z + eps m + h)."""
         return -self._average(lambda x: np.logaddexp(x, -x) - math.log(2), m)
 
     def population_slope(self, m: ArrayLike) -> Array:
-        """-E eps tanh(z + eps m + h)."""
+        """Return -E eps tanh(z + eps m + h)."""
         return -self._average(np.tanh, m, signed=True)
 
     def gradient_noise(self, m: ArrayLike) -> Array:
-        """E tanh^2(z + eps m + h)."""
+        """Return E tanh^2(z + eps m + h)."""
         return self._average(lambda x: np.tanh(x) ** 2, m)
 
     def search_noise(self) -> float:
-        """V(0): <a, v0> has second moment 2 and is independent of <a, x> at m = 0."""
+        """Return V(0), using that <a, v0> has second moment 2 and is independent of <a, x> at m = 0."""
         return 2 * float(self.gradient_noise(0.0)) - float(self.population_slope(0.0)) ** 2
 
     def information_exponent(self) -> InformationExponent:
-        """1 for clusters of different weights, 2 for equal ones: phi''(0) = -E (1 - tanh^2(z))."""
+        """Return exponent 1 for clusters of different weights and 2 for equal weights, with phi''(0) = -E (1 - tanh^2(z))."""
         if self.field:
             return InformationExponent.of(1, float(self.population_slope(0.0)))
         return InformationExponent.of(2, -float(self._average(lambda x: 1 - np.tanh(x) ** 2, 0.0)))
 
     def model(self) -> Any:
-        """The two clusters, for the simulations."""
+        """Return the model of the simulations."""
         from limitlab.models.online import BinaryMixture
 
         return BinaryMixture(self.field)

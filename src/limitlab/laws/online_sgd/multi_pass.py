@@ -1,15 +1,15 @@
-"""Least squares by SGD on a fixed data set, batches drawn again and again (docs/theory/multi_pass_least_squares.md).
+"""Least squares by SGD with batches from a fixed data set (docs/theory/multi_pass_least_squares.md).
 
 Setting.  n rows of the linear model of `Ridge`, S = X'X/n; theta <- theta - (eta/B) sum over a batch drawn from the rows of
-          x (x.theta - y), from 0. Time is t = eta * steps, as in `EarlyStopping`.
-Limit.    n, p large with p/n -> gamma (`ratio`); `samples` = n enters because the noise of a batch is of order eta p / B.
+          x (x.theta - y), from theta = 0. Time is t = eta * steps, as in `EarlyStopping`.
+Limit.    n, p large with p/n -> gamma (`ratio`). `samples` = n is a parameter because the noise of a batch is of order eta p / B.
 Result.   With the errors Ft, Fe of gradient descent with the same step, and L the mean train error,
 
               L_k = Ft_k + (eta^2/B) sum_{j<k} tr[S^2 (1 - eta S)^{2(k-1-j)}] L_j,
               excess_k = Fe_k + (eta^2/B) sum_{j<k} tr[Sigma S (1 - eta S)^{2(k-1-j)}] L_j.                                (1)
 
-          Generating functions of deterministic equivalents give any number of steps at once.
-Status.   Derived (Paquette, Paquette, Adlam and Pennington for the homogenised limit); rows of equal size are assumed.
+          Generating functions of deterministic equivalents give the result after any number of steps.
+Status.   Derived (Paquette, Paquette, Adlam and Pennington for the homogenised limit), for rows of equal size.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ __all__ = ["MultiPassLeastSquares"]
 Array = NDArray[np.float64]
 Complex = NDArray[np.complex128]
 
-COARSER = 28  # nodes for the estimate of the numerical error
+COARSER = 28  # number of nodes of the coarser rule that estimates the numerical error
 
 
 class MultiPassLeastSquares(LinearModel):
-    """What does the noise of SGD cost on a fixed data set, compared with gradient descent?
+    """How much larger is the error of SGD on a fixed data set than that of gradient descent?
 
     Examples
     --------
     >>> law = MultiPassLeastSquares(ratio=0.5, samples=200, noise=0.5, step=0.01, times=(0.5, 20.0))
-    >>> found = law.theory()
-    >>> found.train_error.values.round(6).tolist(), found.descent_train_error.values.round(6).tolist()
+    >>> limit = law.theory()
+    >>> limit.train_error.values.round(6).tolist(), limit.descent_train_error.values.round(6).tolist()
     ([0.804564, 0.252224], [0.463043, 0.125124])
     >>> round(law.largest_step(), 5)
     0.0197
@@ -60,7 +60,7 @@ class MultiPassLeastSquares(LinearModel):
         "descent_excess_risk": observable("excess risk of gradient descent with the same step", r"R^{GD}"),
     }
     simulation = replace(LinearModel.simulation, sizes=(40, 80, 160))
-    # More samples than features with two groups; fewer, with batches without replacement
+    # More samples than features, with two groups; then fewer samples than features, with batches without replacement
     points = (
         dict(
             ratio=0.5,
@@ -77,12 +77,12 @@ class MultiPassLeastSquares(LinearModel):
 
     noise: float = parameter(0.5, least=0)
     ratio: float = parameter(0.5, above=0, scale="log", count="size / value")
-    samples: float = parameter(200.0, note="an experiment has its own", least=2, scale="log")
+    samples: float = parameter(200.0, note="an experiment uses its size", least=2, scale="log")
     step: float = parameter(
         0.005, note="as it runs; experiments keep step times features", symbol=r"\eta", above=0, scale="log"
     )
     batch: int = parameter(1, least=1, scale="log")
-    replacement: bool = parameter(True, "whether a batch may hold a sample twice")
+    replacement: bool = parameter(True, "whether a batch may contain a sample twice")
     times: float | tuple[float, ...] = parameter(
         (0.5, 2.0), note="step times steps", kind="coordinate", least=0, scale="log"
     )
@@ -93,29 +93,29 @@ class MultiPassLeastSquares(LinearModel):
         most = min(self.largest_step(), 1 / float(right_edge(self.eigenvalues, self.ratio * self.shares)))
         if not self.step < most:
             raise Refused(
-                f"step = {self.step:g} is not allowed: must be below {most:.6g}, where the train error stops to fall (or enlarge the batch)"
+                f"step = {self.step:g} is not allowed: must be below {most:.6g}, where the train error grows (or use a larger batch)"
             )
         return self
 
     def realised(self, size: int) -> Self:
-        """The law with the samples of an experiment of this size, and its step."""
+        """Return the law with the samples and the step of an experiment of this size."""
         changed = super(MultiPassLeastSquares, self.replace(step=1e-9 * self.step)).realised(size)
         return changed.replace(samples=float(self.count("ratio", size)), step=self.pace(size))
 
     def pace(self, size: int) -> float:
-        """The step of an experiment with `size` features: step times features stays what it is in the law."""
+        """Return the step of an experiment with `size` features, for which step times features is as in the law."""
         return self.step * self.ratio * self.samples / size
 
     @property
     def spread(self) -> float:
-        """The factor of a batch in the noise: 1/B, or (1/B)(n-B)/(n-1) where a batch holds no sample twice."""
+        """The factor of a batch in the noise, 1/B with replacement and (1/B)(n-B)/(n-1) without."""
         whole = 1.0 if self.replacement else max(self.samples - self.batch, 0.0) / (self.samples - 1)
         return whole / self.batch
 
     # -- the prediction -------------------------------------------------------------------------------------------------
 
     def predicted(self, times: Array) -> Values:
-        """The limit at every time."""
+        """Evaluate the limit at every time."""
         steps = np.round(np.ravel(times) / self.step)
         population = (self.eigenvalues, self.shares, self.signal_energy)
         descent = early_stopping.risk(steps * self.step, self.ratio, self.noise, *population, self.step)
@@ -134,7 +134,7 @@ class MultiPassLeastSquares(LinearModel):
         return {**values, "accuracy": dict.fromkeys(values, error)}
 
     def _transforms(self, q: Complex) -> tuple[Complex, Complex]:
-        """Generating functions at e^q: differences of resolvents at the two roots of (1 - eta z)^2 = e^q."""
+        """Return generating functions at e^q, as differences of resolvents at the two roots of (1 - eta z)^2 = e^q."""
         s, load, n = np.asarray(self.eigenvalues), self.ratio * self.shares, self.samples
         pairs = []
         for z in ((1 + np.exp(q / 2)) / self.step, np.asarray(-np.expm1(q / 2)) / self.step):
@@ -143,7 +143,9 @@ class MultiPassLeastSquares(LinearModel):
             train = -(unlearned(kappa, s) @ np.asarray(self.signal_energy)) + self.noise**2 / kappa
             pairs.append((z, train, z * degrees, -kappa * degrees))
         scale = -1 / (self.step**2 * (pairs[0][0] - pairs[1][0]))
-        forcing, kernel, response = (scale * (one - two) for one, two in zip(pairs[0][1:], pairs[1][1:], strict=True))
+        forcing, kernel, response = (
+            scale * (first - second) for first, second in zip(pairs[0][1:], pairs[1][1:], strict=True)
+        )
         strength = self.step**2 * self.spread
         train = forcing / (1 - strength * kernel)
         return train, strength * response * train
@@ -151,7 +153,7 @@ class MultiPassLeastSquares(LinearModel):
     # -- the experiment -------------------------------------------------------------------------------------------------
 
     def measured(self, draw: Draw, times: Array) -> Values:
-        """One data set, `replicas` paths of SGD on it, and gradient descent."""
+        """Run SGD `replicas` times and gradient descent once, on one data set."""
         design = self.design(draw)
         X, (n, p), rng, step = design.X, design.X.shape, draw.rng, self.pace(draw.size)
         scale = np.sqrt(np.repeat(np.divide(self.signal_energy, design.counts), design.counts))
@@ -163,12 +165,12 @@ class MultiPassLeastSquares(LinearModel):
         for mark in np.round(np.ravel(times) / step).astype(int):
             while done < mark:
                 if self.replacement:
-                    chosen = rng.integers(0, n, (self.replicas, self.batch))
+                    rows_of_batch = rng.integers(0, n, (self.replicas, self.batch))
                 else:
-                    chosen = np.argsort(rng.random((self.replicas, n)), axis=1)[:, : self.batch]
-                x = X[chosen]
-                wrong = (x @ theta[:, :, None])[..., 0] - y[chosen]
-                theta = theta - step / self.batch * (wrong[:, None, :] @ x)[:, 0]
+                    rows_of_batch = np.argsort(rng.random((self.replicas, n)), axis=1)[:, : self.batch]
+                x = X[rows_of_batch]
+                residual = (x @ theta[:, :, None])[..., 0] - y[rows_of_batch]
+                theta = theta - step / self.batch * (residual[:, None, :] @ x)[:, 0]
                 plain = plain - step / n * (X.T @ (X @ plain - y))
                 done += 1
             rows.append(
@@ -190,7 +192,7 @@ class MultiPassLeastSquares(LinearModel):
 
     @classmethod
     def from_data(cls, X: Any, y: Any, batch: int = 1) -> GivenData:
-        """The law given a user's table: `train_error(step, steps)`, and the thresholds `law_step` and `safe_step`.
+        """Return the law for a user's table, with `train_error(step, steps)`, `law_step` and `safe_step`.
 
         >>> rng = np.random.default_rng(0)
         >>> X = rng.standard_normal((100, 10))
@@ -203,9 +205,9 @@ class MultiPassLeastSquares(LinearModel):
     # -- thresholds -----------------------------------------------------------------------------------------------------
 
     def largest_step(self) -> float:
-        """The step from which the train error grows: (1/B) tr[eta S / (2 - eta S)] = 1, equation (5).
+        """Return the step from which the train error grows, the root of (1/B) tr[eta S / (2 - eta S)] = 1, equation (5).
 
-        It holds for rows of equal size. On real tables one rare large row can make the true threshold several times shorter.
+        It is valid for rows of equal size. On real tables a single large row can make the true threshold several times shorter.
         """
         s, load = np.asarray(self.eigenvalues, dtype=float), self.ratio * self.shares
         edge = float(right_edge(s, load))
@@ -222,12 +224,12 @@ class MultiPassLeastSquares(LinearModel):
 
 
 class GivenData:
-    """SGD on one table: the law (1) given X, and the two thresholds. Made by `MultiPassLeastSquares.from_data`.
+    """The law (1) for a given table and two thresholds, as returned by `MultiPassLeastSquares.from_data`.
 
     Attributes
     ----------
     law_step, safe_step
-        The threshold of the law, for rows of equal size, and a step that is safe for any rows: stay below both.
+        The threshold of the law, for rows of equal size, and a step that is safe for any rows. Use steps below both.
     """
 
     def __init__(self, X: Any, y: Any, batch: int = 1):
@@ -244,7 +246,7 @@ class GivenData:
         self.law_step, self.safe_step = limits["law"], limits["safe"]
 
     def train_error(self, step: float, steps: Any) -> Array:
-        """Mean train error after whole numbers of steps, batches drawn with replacement: equation (1) given X."""
+        """Return the mean train error after whole numbers of steps with replacement, equation (1) given X."""
         if not 0 < step < self.law_step:
             raise Refused(
                 f"step = {step:g} is not allowed: must be above 0 and below {self.law_step:.6g} (safe: {self.safe_step:.6g})"
@@ -259,7 +261,7 @@ class GivenData:
 
 
 def safe_step(X: Any, batch: int = 1) -> float:
-    """A step that is safe for SGD on the rows of a table, whatever they are: the mean distance to the solution contracts.
+    """Return a step at which the mean distance of SGD to the solution contracts for any rows.
 
     It is 2 / largest eigenvalue of the pencil (M4/B + (1 - 1/B) S^2, S), M4 = mean of |x|^2 x x'.
 
@@ -274,14 +276,14 @@ def safe_step(X: Any, batch: int = 1) -> float:
     S = rows.T @ rows / n
     fourth = (rows * np.sum(rows**2, axis=1)[:, None]).T @ rows / n
     values, basis = np.linalg.eigh(S)
-    kept = values > 1e-10 * values[-1]
-    basis, values = basis[:, kept], values[kept]
+    nonzero = values > 1e-10 * values[-1]
+    basis, values = basis[:, nonzero], values[nonzero]
     matrix = basis.T @ (fourth / batch + (1 - 1 / batch) * S @ S) @ basis
     return 2 / float(eigh(matrix, np.diag(values), eigvals_only=True)[-1])
 
 
 def step_limits(X: Any, batch: int = 1) -> dict[str, float]:
-    """Two thresholds for SGD on a table: that of the law, for rows of equal size, and one that is safe for any rows.
+    """Return two thresholds for SGD on a table, that of the law (for rows of equal size) and one that is safe for any rows.
 
     >>> X = np.random.default_rng(0).standard_normal((400, 20))
     >>> limits = step_limits(X)

@@ -1,10 +1,10 @@
-"""Online PCA: spherical SGD that looks for the direction of largest variance (docs/theory/online_sgd.md, section 2).
+"""Online PCA, that is spherical SGD for the direction of largest variance (docs/theory/online_sgd.md, section 2).
 
 Setting.  Samples a ~ N(0, I + lambda v0 v0^T), loss -<a, x>^2, spherical SGD.
 Limit.    N -> infinity at a fixed step delta; s = delta * samples / N.
-Result.   phi(m) = -1 - lambda m^2, G = 4 (1 + lambda m^2), V(0) = 4 (1 + lambda); m settles at
+Result.   phi(m) = -1 - lambda m^2, G = 4 (1 + lambda m^2), V(0) = 4 (1 + lambda). m converges to
           m^2 = (lambda - delta)_+ / (lambda (1 + delta)).
-Status.   Derived, checked against the exact chain.
+Status.   Derived. Simulations of the exact chain agree.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["OnlinePCA"]
 
 
 class OnlinePCA(SphericalSGD):
-    """How fast does online PCA find a direction of larger variance, and how well does it end up aligned with it?
+    """How fast does online PCA find a direction of larger variance, and what is the final overlap?
 
     Examples
     --------
@@ -33,34 +33,34 @@ class OnlinePCA(SphericalSGD):
     """
 
     page = "online_sgd"
-    # A step at which its corrector counts
+    # A step at which the second term of the drift matters
     points = (dict(snr=2.5, step=0.4, start_overlap=0.25, times=(0.3, 0.7, 2.0)),)
 
     snr: float = parameter(2.0, note="variance in excess of 1 along the direction", above=0, scale="log")
     start_overlap: float = parameter(0.3, above=-1, below=1)
 
     def population_loss(self, m: ArrayLike) -> Array:
-        """-1 - lambda m^2."""
+        """Return -1 - lambda m^2."""
         return np.asarray(-1 - self.snr * np.asarray(m, dtype=float) ** 2)
 
     def population_slope(self, m: ArrayLike) -> Array:
-        """-2 lambda m."""
+        """Return -2 lambda m."""
         return np.asarray(-2 * self.snr * np.asarray(m, dtype=float))
 
     def gradient_noise(self, m: ArrayLike) -> Array:
-        """4 (1 + lambda m^2)."""
+        """Return 4 (1 + lambda m^2)."""
         return np.asarray(4 * (1 + self.snr * np.asarray(m, dtype=float) ** 2))
 
     def search_noise(self) -> float:
-        """4 (1 + lambda)."""
+        """Return 4 (1 + lambda)."""
         return 4 * (1 + self.snr)
 
     def information_exponent(self) -> InformationExponent:
-        """Always 2: both signs of the direction are as good."""
+        """Return the exponent 2, because both signs of the direction have the same loss."""
         return InformationExponent.of(2, -2 * self.snr)
 
     def model(self) -> Any:
-        """The spiked covariance, for the simulations."""
+        """Return the spiked covariance model of the simulations."""
         from limitlab.models.online import SpikedCovariance
 
         return SpikedCovariance(self.snr)

@@ -1,4 +1,4 @@
-"""Second moments of least squares by one-pass SGD: the exact recursion, its closed form, and its limit in many dimensions.
+"""Second moments of least squares by one-pass SGD, in exact recursion, closed form and limit of many dimensions.
 
 The equations are those of docs/theory/streaming_least_squares.md. A group has eigenvalue s, `count` directions (a share of them in the
 limit) and total energy E = sum of E(theta - beta)_i^2 over them; R = sum s E is the excess risk.
@@ -16,16 +16,16 @@ from limitlab.numerics.roots import bracketed_root
 
 Array = NDArray[np.float64]
 
-NEARLY_ONE = 0.5  # eigenvalues of the map above this are raised to powers through their distance to 1
+NEARLY_ONE = 0.5  # powers of eigenvalues L with 1 - L below this are computed from 1 - L
 
 
 class Modes(NamedTuple):
-    """The recursion in the basis that makes it diagonal: R_k = sum signal * L^k + tau^2 sum noise * (1 - L^k) / (1 - L).
+    """The recursion in its eigenbasis, R_k = sum signal * L^k + tau^2 sum noise * (1 - L^k) / (1 - L).
 
     Attributes
     ----------
     rates
-        1 - L per step, or the rates of decay in the limit.
+        Values of 1 - L per step, or the rates of decay in the limit.
     signal, noise
         Weights of the modes in the excess risk, from the start and from one unit of noise variance.
     """
@@ -35,7 +35,7 @@ class Modes(NamedTuple):
     noise: Array
 
     def excess(self, steps: ArrayLike, noise: ArrayLike) -> Array:
-        """Excess risk after whole numbers of steps, equation (4); `steps` and `noise` broadcast."""
+        """Return the excess risk after whole numbers of steps, equation (4); `steps` and `noise` broadcast."""
         k, tau2 = np.asarray(steps, dtype=float)[..., None], np.asarray(noise, dtype=float)[..., None] ** 2
         slow = self.rates < NEARLY_ONE
         with np.errstate(over="ignore", under="ignore"):
@@ -44,7 +44,7 @@ class Modes(NamedTuple):
         return np.asarray((self.signal * power + tau2 * self.noise * _quotient(lost, self.rates, k)).sum(axis=-1))
 
     def excess_in_time(self, times: ArrayLike, noise: ArrayLike) -> Array:
-        """The same in continuous time, for modes whose `rates` are those of the limit."""
+        """Return the excess risk in continuous time, for modes whose `rates` are those of the limit."""
         t, tau2 = np.asarray(times, dtype=float)[..., None], np.asarray(noise, dtype=float)[..., None] ** 2
         with np.errstate(over="ignore", under="ignore"):
             left, lost = np.exp(-self.rates * t), -np.expm1(-self.rates * t)
@@ -52,15 +52,17 @@ class Modes(NamedTuple):
 
 
 def _quotient(lost: Array, rates: Array, k: Array) -> Array:
-    """(1 - L^k) / (1 - L), which is k for L = 1."""
+    """Return (1 - L^k) / (1 - L), which is k for L = 1."""
     still = rates == 0
     return np.where(still, k, lost / np.where(still, 1.0, rates))
 
 
 def discrete_modes(s: Array, counts: Array, energy: Array, step: float, batch: float, kurtosis: float) -> Modes:
-    """Modes of the recursion (1) with step `step`; the map is symmetric, diagonal plus rank one, once E is divided by sqrt(count).
+    """Return the modes of the recursion (1) with step `step`.
 
-    >>> modes = discrete_modes(np.ones(1), np.ones(1), np.ones(1), 0.5, 1.0, 0.0)  # one direction: E x^4 = 3
+    After division of E by sqrt(count) the map is symmetric, diagonal plus rank one.
+
+    >>> modes = discrete_modes(np.ones(1), np.ones(1), np.ones(1), 0.5, 1.0, 0.0)  # one direction, E x^4 = 3
     >>> float(modes.excess(1, 0.0)), float((1 - 0.5) ** 2 + 2 * 0.5**2)
     (0.75, 0.75)
     """
@@ -69,7 +71,7 @@ def discrete_modes(s: Array, counts: Array, energy: Array, step: float, batch: f
 
 
 def limit_modes(s: Array, shares: Array, energy: Array, step: float, batch: float) -> Modes:
-    """Modes of the limit (5) in the time steps/d, with step `step`/d."""
+    """Return the modes of the limit (5) in the time steps/d, with step `step`/d."""
     return _diagonalised(2 * step * s, s * np.sqrt(shares), energy / np.sqrt(shares), step**2 / batch)
 
 
@@ -92,10 +94,10 @@ def recursion(
     first: int,
     marks: NDArray[np.int64],
 ) -> tuple[Array, Array]:
-    """Excess risk of the iterate and of the average from step number `first` on, at increasing step numbers `marks`.
+    """Return the excess risk of the iterate, and of the average from step number `first` on, at increasing steps `marks`.
 
-    `steps` holds the step of every iteration. Equations (1) and (2) for the iterate, (6) for the average (momentum 0 only; it is 0 before
-    the first averaged iterate).
+    `steps` holds the step of every iteration. The iterate follows equations (1) and (2), the average equation (6). The average is valid for
+    momentum 0 only, and is 0 before the first averaged iterate.
     """
     a, cross, before = energy.copy(), energy.copy(), energy.copy()
     summed, mean_square = np.zeros_like(s), np.zeros_like(s)
@@ -133,7 +135,7 @@ def recursion(
 def limit_average(
     s: Array, shares: Array, energy: Array, step: float, batch: float, tau2: float, first: float, times: Array
 ) -> Array:
-    """Excess risk of the average iterate in the limit, from time `first` on: equation (7), a linear system, by its exponential."""
+    """Return the excess risk of the average from time `first` on in the limit, by the matrix exponential of (7)."""
     from scipy.linalg import expm
 
     size = s.size
@@ -146,12 +148,12 @@ def limit_average(
     start = np.zeros(3 * size + 1)
     start[:size], start[-1] = energy, 1.0
     start[:size] = (expm(system * first) @ start)[:size]
-    found = [(expm(system * (t - first)) @ start)[2 * size : -1] @ s / (t - first) ** 2 for t in np.ravel(times)]
-    return np.reshape(found, np.shape(times))
+    risks = [(expm(system * (t - first)) @ start)[2 * size : -1] @ s / (t - first) ** 2 for t in np.ravel(times)]
+    return np.reshape(risks, np.shape(times))
 
 
 def gain(step: ArrayLike, s: Array, counts: Array, batch: float, kurtosis: float, momentum: float) -> Array:
-    """How much of one unit of noise variance comes back as excess risk at rest over one plus it: equation (8)."""
+    """Return the gain N of equation (8). The excess risk at rest is N / (1 - N) per unit of noise variance."""
     eta = np.asarray(step, dtype=float)[..., None]
     with np.errstate(divide="ignore"):
         y = eta * (1 + momentum) / (batch * (1 - momentum) * (2 * (1 + momentum) - eta * s))
@@ -159,7 +161,7 @@ def gain(step: ArrayLike, s: Array, counts: Array, batch: float, kurtosis: float
 
 
 def largest_step(s: Array, counts: Array, batch: float, kurtosis: float, momentum: float) -> float:
-    """The step at which the gain is 1 and the mean square stops to settle.
+    """Return the step at which the gain is 1. From this step on the mean square diverges.
 
     >>> round(largest_step(1 / np.arange(1, 61.0), np.ones(60), 1.0, 0.0, 0.0), 4)
     0.363
@@ -167,7 +169,7 @@ def largest_step(s: Array, counts: Array, batch: float, kurtosis: float, momentu
     s, counts = s[s > 0], counts[s > 0]
     top = float(s.max())
     pole = 2 * (1 + momentum) / top
-    if kurtosis > -1:  # there each direction by itself explodes before
+    if kurtosis > -1:  # then a single direction diverges at a shorter step
         pole = 2 * batch * (1 - momentum**2) / (top * ((1 + kurtosis) * (1 + momentum) + batch * (1 - momentum)))
     high = pole * (1 - 1e-14)
 

@@ -1,10 +1,10 @@
-"""Online SGD of one neuron on the labels of another one (docs/theory/online_sgd.md, section 2).
+"""Online SGD of a student neuron on the labels of a teacher neuron (docs/theory/online_sgd.md, section 2).
 
 Setting.  Gaussian inputs, labels f(<a, v0>) + noise of standard deviation tau, student g(<a, x>), squared loss, spherical SGD.
 Limit.    N -> infinity at a fixed step; s = step * samples / N.
-Result.   The overlap follows dm/ds = -phi'(m) (1 - m^2) - (delta/2) m G(m), with the averages of `limitlab.laws.online_sgd._spherical`;
-          the recovery time from a random start is N, N log N, N^(k-1) for information exponents k = 1, 2, >= 3.
-Status.   Derived for a fixed step, theorem as the step falls to 0.
+Result.   The overlap follows dm/ds = -phi'(m) (1 - m^2) - (delta/2) m G(m), with the averages of `limitlab.laws.online_sgd._spherical`.
+          The recovery time from a random start is of order N, N log N, N^(k-1) for information exponents k = 1, 2, >= 3.
+Status.   Derived for a fixed step, theorem as the step tends to 0.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = ["OnlineSingleIndex"]
 
 
 class OnlineSingleIndex(SphericalSGD):
-    """How many fresh samples does a neuron need to find its teacher's direction, and where does it settle?
+    """How many new samples does a neuron need to find its teacher's direction, and which overlap does it attain?
 
     Examples
     --------
@@ -48,7 +48,7 @@ class OnlineSingleIndex(SphericalSGD):
     """
 
     page = "online_sgd"
-    # Label noise, a step at which its corrector counts; a student that is not its teacher, from a negative overlap
+    # Label noise and a step at which the second term of the drift matters; then a student that differs from its teacher
     points = (
         dict(teacher="relu", student="relu", noise=0.5, step=0.4, start_overlap=0.25, times=(0.3, 0.8, 2.0)),
         dict(teacher="relu", student="tanh", noise=0.3, step=0.6, start_overlap=-0.3, times=(0.5, 1.0)),
@@ -66,16 +66,16 @@ class OnlineSingleIndex(SphericalSGD):
         gain = np.broadcast_to(np.asarray(derivative_of(self.student)(z)), z.shape)
         if weight @ gain**2 < 1e-12:
             raise Refused(
-                f"student = {self.student.name!r} is not allowed: its derivative vanishes, so no gradient moves it"
+                f"student = {self.student.name!r} is not allowed: its derivative vanishes, so that gradients are 0; choose another function"
             )
         return self
 
     def averages(self) -> PairAverages:
-        """The Gaussian averages of teacher and student at every overlap."""
+        """Return the Gaussian averages of teacher and student as functions of the overlap."""
         return pair_averages(self.teacher, self.student)
 
     def population_loss(self, m: ArrayLike) -> Array:
-        """phi(m), eq. (2).
+        """Return phi(m), eq. (2).
 
         >>> float(OnlineSingleIndex(teacher="square", student="square").population_loss(0.4).round(10))
         3.36
@@ -84,24 +84,24 @@ class OnlineSingleIndex(SphericalSGD):
         return np.asarray(averages.squares[0] + averages.squares[1] + self.noise**2 - 2 * averages.kernel(m))
 
     def population_slope(self, m: ArrayLike) -> Array:
-        """phi'(m), eq. (3)."""
+        """Return phi'(m), eq. (3)."""
         return -2 * self.averages().slope(m)
 
     def gradient_noise(self, m: ArrayLike) -> Array:
-        """G(m), eq. (5)."""
+        """Return G(m), eq. (5)."""
         averages = self.averages()
         return np.asarray(4 * (averages.mismatch(m) + self.noise**2 * averages.squares[2]))
 
     def search_noise(self) -> float:
-        """V(0), eq. (6)."""
+        """Return V(0), eq. (6)."""
         return self.averages().search_noise(self.noise)
 
     def information_exponent(self) -> InformationExponent:
-        """From the Hermite coefficients of teacher and student, eq. (4)."""
+        """Return the information exponent from the Hermite coefficients of teacher and student, eq. (4)."""
         return teacher_student_exponent(self.teacher, self.student)
 
     def interpolation_step(self) -> float:
-        """The step below which m = 1 attracts, when teacher and student are equal and there is no noise: 4 phi'(1) / G'(1).
+        """Return the step below which m = 1 is stable, 4 phi'(1) / G'(1), if teacher and student are equal without noise.
 
         >>> round(OnlineSingleIndex(teacher="identity", student="identity").interpolation_step(), 6)
         1.0
@@ -113,18 +113,18 @@ class OnlineSingleIndex(SphericalSGD):
         return 4 * abs(float(self.population_slope(1.0))) * small / float(self.gradient_noise(1.0 - small))
 
     def model(self) -> Any:
-        """The teacher and the student, for the simulations."""
+        """Return the model of the simulations."""
         from limitlab.models.online import TeacherStudent
 
         return TeacherStudent(self.teacher, self.student, self.noise)
 
     def drift_error(self) -> float:
-        """Relative error of the Gaussian averages."""
+        """Return the relative error of the Gaussian averages."""
         return self.averages().accuracy
 
 
 def _check_square_integrable(name: str, activation: Activation) -> None:
-    """Refuse functions that a Gaussian cannot average, and those known by their moments alone."""
+    """Raise `Refused` if the Gaussian norm of an activation is infinite, 0 or cannot be computed."""
     try:
         with np.errstate(all="ignore"):
             size = float(norm(activation, kinks=activation.kinks or None, tolerance=1e-6))

@@ -2,7 +2,7 @@
 
 Setting.  Y = lambda v^(k) + W with independent standard Gaussian entries, |v| = 1, loss |Y - x^(k)|^2, x <- x - (c/N) grad L.
 Limit.    N -> infinity at fixed c (`step`), in the time t = (c/N) * steps; m = <x, v>, q = |x|^2 - m^2, R^2 = m^2 + q.
-          Steps shorter than 1/N have the limit c = 0, the flow of the population loss, with a gap of the order of step times dimension.
+          For steps shorter than 1/N the limit is c = 0, the flow of the population loss. The gap is of order step times dimension.
 Result.   dm/dt = 2k m (lambda m^{k-2} - R^{2k-2}),     dq/dt = -4k R^{2k-2} (q - c).                                     (1)
           Close to m = 0, u = sqrt(N) m: du = 2k u (lambda 1{k=2} - q^{k-1}) dt + 2 sqrt(k c q^{k-1}) dB.                    (2)
 Status.   Theorem (Ben Arous, Gheissari, Jagannath 2022), with the corrections listed on the page.
@@ -30,7 +30,7 @@ Array = NDArray[np.float64]
 
 
 class FixedPoint(NamedTuple):
-    """A point of rest of (1): where it is, the two eigenvalues of the linearised flow, and whether both are negative."""
+    """A fixed point of (1), with the two eigenvalues of the linearised flow and its stability."""
 
     overlap: float
     residual: float
@@ -40,9 +40,9 @@ class FixedPoint(NamedTuple):
 
 
 def velocity(order: int, snr: float, step: float, m: ArrayLike, q: ArrayLike) -> tuple[Array, Array]:
-    """Right sides of (1).
+    """Return the right sides of (1).
 
-    >>> [float(part) for part in velocity(2, 2.0, 1.0, 1.0, 1.0)]  # a point of rest
+    >>> [float(part) for part in velocity(2, 2.0, 1.0, 1.0, 1.0)]  # a fixed point
     [0.0, -0.0]
     """
     m, q = np.asarray(m, dtype=float), np.asarray(q, dtype=float)
@@ -51,7 +51,7 @@ def velocity(order: int, snr: float, step: float, m: ArrayLike, q: ArrayLike) ->
 
 
 def critical_snr(order: int, step: float) -> float:
-    """The signal strength from which there are points of rest away from the equator, eq. (5).
+    """Return the least signal strength with fixed points away from the equator m = 0, eq. (5).
 
     >>> critical_snr(2, 1.0), round(critical_snr(3, 1.0), 7), round(critical_snr(4, 1.0), 7)
     (1.0, 3.0792014, 6.75)
@@ -63,16 +63,16 @@ def critical_snr(order: int, step: float) -> float:
 
 
 def positive_roots(order: int, snr: float, step: float) -> list[float]:
-    """Overlaps m > 0 at rest with q = step: lambda m^{k-2} = (m^2 + c)^{k-1}.
+    """Return the overlaps m > 0 of fixed points with q = step, the roots of lambda m^{k-2} = (m^2 + c)^{k-1}.
 
     >>> [round(root, 9) for root in positive_roots(4, 8.0, 1.0)]
     [0.485868272, 1.0]
     """
     if order == 2:
         return [math.sqrt(snr - step)] if snr > step else []
-    if step == 0:  # the lower root has gone to the equator
+    if step == 0:  # the lower root is at the equator
         return [snr ** (1 / order)] if snr > 0 else []
-    top = math.sqrt((order - 2) * step / order)  # where the two roots meet
+    top = math.sqrt((order - 2) * step / order)  # the two roots coincide here at the critical strength
     threshold = critical_snr(order, step)
     if abs(snr - threshold) <= 1e-14 * threshold:
         return [top]
@@ -92,7 +92,7 @@ def positive_roots(order: int, snr: float, step: float) -> list[float]:
 
 
 def fixed_point(order: int, snr: float, step: float, m: float) -> FixedPoint:
-    """The point of rest (m, step), with its eigenvalues, eq. (4)."""
+    """Return the fixed point (m, step) with its eigenvalues, eq. (4)."""
     square, k = m * m + step, order
     if m == 0:
         along = 4 * (snr - step) if k == 2 else -2 * k * step ** (k - 1)
@@ -103,25 +103,25 @@ def fixed_point(order: int, snr: float, step: float, m: float) -> FixedPoint:
     across = -4 * k * square ** (k - 1)
     if abs(along) <= 1e-12 * abs(across):
         along = 0.0
-    # with q = step the flow of q does not feel m, so that the two numbers are the eigenvalues
+    # at q = step the rate of q does not depend on m, so that the two numbers are the eigenvalues
     kind: Literal["stable", "unstable", "critical"] = "stable" if along < 0 else "unstable" if along > 0 else "critical"
     return FixedPoint(m, step, along, across, kind)
 
 
 def named(path: Trajectory, *names: str) -> dict[str, Any]:
-    """The components of a trajectory under their names, with their errors."""
+    """Return the components of a trajectory by name, with their errors."""
     return {**dict(zip(names, path.states.T, strict=True)), "accuracy": dict(zip(names, path.errors, strict=True))}
 
 
 class _Spiked(Law):
-    """What the two laws of the spiked tensor share."""
+    """Common base class of the two laws of the spiked tensor."""
 
     status = "theorem"
     assumptions = ("a fresh tensor of independent Gaussian entries at every step", "|v| = 1")
     references = ("benarous2022high",)
     simulation = Experiment("dimension N")
 
-    order: int = parameter(2, "order of the tensor", note="2: a matrix", symbol="k", least=2, most=12)
+    order: int = parameter(2, "order of the tensor", note="2 for a matrix", symbol="k", least=2, most=12)
     snr: float = parameter(2.0, note="strength of the signal", least=0)
     step: float = parameter(1.0, note="times the dimension", symbol=r"c_\delta", above=0)
     times: float | tuple[float, ...] = parameter(
@@ -130,11 +130,11 @@ class _Spiked(Law):
     tolerance: float = parameter(1e-12, kind="solver", above=0, most=1e-3, scale="log", finer=0.1)
 
     def step_at(self, size: int) -> float:
-        """Step times the dimension of an experiment; where the law's is 0 it is 1/N, for a gap of that order to the limit."""
+        """Return step times dimension for an experiment. If `step` is 0 it is 1/N, and the gap to the limit has this order."""
         return self.step or 1 / size
 
     def samples(self, times: Array, size: int) -> NDArray[np.int64]:
-        """Number of steps at each of the times, in dimension `size`."""
+        """Return the number of steps at each of the times, in dimension `size`."""
         return np.round(times * size / self.step_at(size)).astype(np.int64)
 
 
@@ -154,7 +154,7 @@ class SpikedTensor(_Spiked):
     page = "spiked_tensor"
     observables = ("overlap", "residual")
     simulation = replace(_Spiked.simulation, sizes=(400, 800, 1600), draws=40)
-    # Orders 2 and 3, a step that is not 1, a residual that is not at rest
+    # Orders 2 and 3, a step that is not 1, and a residual that differs from its fixed point
     points = (
         dict(order=3, snr=1.6, step=0.6, start_overlap=0.7, start_residual=0.8),
         dict(order=2, snr=2.0, step=0.7, start_overlap=0.5, start_residual=1.2),
@@ -162,7 +162,7 @@ class SpikedTensor(_Spiked):
 
     step: float = parameter(
         1.0,
-        note="times the dimension; 0: steps far below 1/N, the population flow (experiments take N^-2)",
+        note="times the dimension; 0 means steps far below 1/N, the population flow (experiments use N^-2)",
         symbol=r"c_\delta",
         least=0,
     )
@@ -170,26 +170,29 @@ class SpikedTensor(_Spiked):
     start_residual: float = parameter(1.0, least=0)
 
     def draw_cost(self, size: int) -> Cost:
-        """One sample per step; only summary statistics are kept."""
+        """Return the cost of one sample per step. Only summary statistics are stored."""
         return Cost(1e5, 1e7 + 500.0 * size * latest(self) / self.step_at(size) * getattr(self, "replicas", 1))
 
     def predicted(self, times: Array) -> Values:
-        """Equation (1) integrated."""
+        """Integrate equation (1)."""
         start = [self.start_overlap, self.start_residual]
         path = integrate(lambda _, x: np.array(velocity(self.order, self.snr, self.step, *x)), start, times, self.tolerance)
         return named(path, "overlap", "residual")
 
     def measured(self, draw: Draw, times: Array) -> Values:
-        """One run of the exact chain of (m, q)."""
+        """Run the exact chain of (m, q) once."""
         track = self.run(draw, times)
         if not np.all(np.isfinite(track)):
             raise NotComputable(
-                f"the run of size {draw.size} and seed {draw.seed} explodes: use a larger size or a smaller step"
+                f"the run of size {draw.size} and seed {draw.seed} diverges: use a larger size or a smaller step"
             )
         return dict(overlap=track[:, 0], residual=track[:, 1])
 
     def run(self, draw: Draw, times: Array) -> Array:
-        """Rows (m, q) of one run at the times; inf from where it explodes, as long steps do for orders above 2 at small sizes."""
+        """Return rows (m, q) of one run at the times, with inf after the run diverges.
+
+        Runs of orders above 2 diverge at small sizes if the step is long.
+        """
         from limitlab.laws.online_sgd._spiked_chain import spiked_path
         from limitlab.models.online import checked_dimension
 
@@ -198,18 +201,18 @@ class SpikedTensor(_Spiked):
         return np.asarray(spiked_path(draw.rng, self.order, self.snr, self.step_at(size), size, *start, counts))
 
     def critical_snr(self) -> float:
-        """The signal strength from which SGD can stay aligned; for order 2 also the one from which m = 0 repels."""
+        """Return the signal strength from which SGD can stay aligned. For order 2, m = 0 is unstable above the same value."""
         return critical_snr(self.order, self.step)
 
     def growth_exponents(
         self, sizes: Sequence[int] = SIZES, samples: int = 4000, overlaps: Sequence[float] = (0.0, 0.5, 0.9), seed: int = 0
     ) -> GrowthExponents:
-        """Growth of the noise's moments for the statistics m and q: which steps have this law as their limit.
+        """Return how the moments of the noise grow with the dimension, which determines the steps that have this limit.
 
-        Measured on draws of the noise (3) at unit weights with the given overlaps.
+        The moments are those for the statistics m and q, measured on draws of the noise (3) at unit weights with the given overlaps.
 
-        >>> found = SpikedTensor(order=2).growth_exponents(sizes=(50, 100, 200), samples=1000)
-        >>> abs(found.largest_step_exponent + 1) < 0.1, found.localizable(-1.0), found.localizable(-0.8)
+        >>> growth = SpikedTensor(order=2).growth_exponents(sizes=(50, 100, 200), samples=1000)
+        >>> abs(growth.largest_step_exponent + 1) < 0.1, growth.localizable(-1.0), growth.localizable(-0.8)
         (True, True, False)
         """
         rng = np.random.default_rng(seed)
@@ -218,18 +221,18 @@ class SpikedTensor(_Spiked):
             signal = np.eye(size)[0]
             for m in overlaps:
                 x = m * signal + math.sqrt(1 - m * m) * np.eye(size)[1]
-                own, radial = rng.standard_normal((samples, size)), rng.standard_normal((samples, 1))
+                isotropic, radial = rng.standard_normal((samples, size)), rng.standard_normal((samples, 1))
                 k = self.order
-                noise = 2 * math.sqrt(k) * own + 2 * math.sqrt(k * (k - 1)) * radial * x  # eq. (3) at R = 1
+                noise = 2 * math.sqrt(k) * isotropic + 2 * math.sqrt(k * (k - 1)) * radial * x  # eq. (3) at R = 1
                 across = np.diag(2 * (1 - signal))
                 yield Point(noise, np.stack([signal, across @ x]), np.stack([np.zeros_like(across), across]))
 
         return fitted(at, sizes)
 
     def fixed_points(self) -> list[FixedPoint]:
-        """Points of rest with q = step: the equator, then the others (for even orders both signs).
+        """Return the fixed points with q = step. The equator m = 0 is first; even orders have the others with both signs.
 
-        The origin is a further one, always unstable: there q grows like 4k q^{k-1} c.
+        The origin is a further fixed point. It is always unstable, because near it q grows like 4k q^{k-1} c.
 
         >>> [round(p.overlap, 6) for p in SpikedTensor(order=3, snr=6.0).fixed_points()]
         [0.0, 0.177311, 1.364163]
@@ -243,7 +246,7 @@ class SpikedTensor(_Spiked):
 
 
 class SpikedTensorDiffusion(_Spiked):
-    """How does the overlap fluctuate before SGD has found the signal, and from which strength does the start repel it?
+    """How does the overlap fluctuate before SGD finds the signal, and above which signal strength is the start unstable?
 
     Examples
     --------
@@ -261,7 +264,7 @@ class SpikedTensorDiffusion(_Spiked):
         **shared("residual"),
     }
     simulation = replace(_Spiked.simulation, sizes=(200, 400, 800), draws=80)
-    # A step that is not 1, a start that is not at rest; order 2, and order 3 whose drift is noise alone
+    # A step that is not 1 and a start away from the fixed point; order 2, and order 3, whose drift has no signal term
     points = (
         dict(order=2, snr=0.8, step=0.6, start_variance=1.4, start_residual=0.8),
         dict(order=3, snr=1.2, step=0.7, start_variance=1.2, start_residual=0.9),
@@ -276,7 +279,7 @@ class SpikedTensorDiffusion(_Spiked):
     replicas: int = parameter(100, kind="experiment", least=1)
 
     def predicted(self, times: Array) -> Values:
-        """The moment equation of (2): V' = 4k (lambda 1{k=2} - q^{k-1}) V + 4k c q^{k-1}."""
+        """Integrate the moment equation of (2), V' = 4k (lambda 1{k=2} - q^{k-1}) V + 4k c q^{k-1}."""
         k, signal = self.order, self.snr if self.order == 2 else 0.0
 
         def rates(_: float, state: Array) -> list[float]:
@@ -287,17 +290,17 @@ class SpikedTensorDiffusion(_Spiked):
         return named(path, "overlap_variance", "residual")
 
     def measured(self, draw: Draw, times: Array) -> Values:
-        """The second moment of sqrt(N) m over `replicas` runs of the exact chain."""
+        """Measure the second moment of sqrt(N) m over `replicas` runs of the exact chain."""
         track = self.runs(draw, times)
         if not np.all(np.isfinite(track)):
             raise NotComputable(
-                f"a run of size {draw.size} and seed {draw.seed} explodes: use a larger size or a smaller step"
+                f"a run of size {draw.size} and seed {draw.seed} diverges: use a larger size or a smaller step"
             )
         square = draw.size * track[..., 0] ** 2
         return dict(overlap_variance=square.mean(axis=0), residual=track[..., 1].mean(axis=0))
 
     def runs(self, draw: Draw, times: Array) -> Array:
-        """Independent runs from a Gaussian start: array (replicas, times, 2) of m and q."""
+        """Return an array (replicas, times, 2) of m and q for independent runs from Gaussian starts."""
         from limitlab.laws.online_sgd._spiked_chain import spiked_path
         from limitlab.models.online import checked_dimension
 
@@ -311,7 +314,10 @@ class SpikedTensorDiffusion(_Spiked):
         )
 
     def stationary_variance(self) -> float:
-        """Variance of sqrt(N) m after a long time: c^2 / (c - lambda) for a matrix below the transition, inf from it on."""
+        """Return the variance of sqrt(N) m after a long time.
+
+        For a matrix it is c^2 / (c - lambda) below the transition lambda = c, and inf from the transition on.
+        """
         if self.order > 2:
             return self.step
         return self.step**2 / (self.step - self.snr) if self.snr < self.step else math.inf

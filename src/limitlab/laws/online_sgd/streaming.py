@@ -1,15 +1,15 @@
-"""Least squares by one-pass SGD: any covariance, batches, schedules, momentum, averages (docs/theory/streaming_least_squares.md).
+"""Least squares by one-pass SGD with batches, schedules, momentum and averages (docs/theory/streaming_least_squares.md).
 
 Setting.  Rows x = Sigma^{1/2} z in dimension d, y = <x, beta> + noise; theta <- theta - (eta/B) sum over a fresh batch of B rows of
           x (x.theta - y), from 0. Sigma has eigenvalue s_k in a share w_k of the directions, where beta has squared norm b_k.
-Limit.    None is needed: with `dimension` = d the law is exact. Without it d -> infinity at fixed step * d and steps / d.
-Result.   The energies a_i = E(theta - beta)_i^2 in the eigenbasis close on themselves, with R = sum s_i a_i and kappa4 the excess
+Limit.    With `dimension` = d the law is exact and needs no limit. Without it d -> infinity at fixed step * d and steps / d.
+Result.   The energies a_i = E(theta - beta)_i^2 in the eigenbasis satisfy a closed recursion, with R = sum s_i a_i and kappa4 the excess
           kurtosis of z:
 
               a_i <- ((1 - eta s_i)^2 + eta^2 s_i^2 (1 + kappa4)/B) a_i + (eta^2/B) s_i (R + tau^2),                        (1)
 
-          a symmetric map, diagonal plus rank one: one eigendecomposition gives every number of steps at once.
-Status.   (1) is an identity for the mean. One run follows it as d -> infinity: theorem (Paquette et al. 2021;
+          The map is symmetric, diagonal plus rank one, so that one eigendecomposition gives the result for every number of steps.
+Status.   (1) is an identity for the mean. By a theorem a single run follows it as d -> infinity (Paquette et al. 2021;
           Collins-Woodfin and Paquette 2023).
 """
 
@@ -40,11 +40,11 @@ Array = NDArray[np.float64]
 
 
 KURTOSIS = {"gaussian": 0.0, "sign": -2.0}
-SCAN_POINTS = 60  # of the search for the best step, geometric below the largest
+SCAN_POINTS = 60  # trial steps in the search for the best step, geometric below the largest step
 
 
 class StreamingLeastSquares(GroupedSignal):
-    """What is the error of least squares after k steps of one-pass SGD, and how long may a step, how large should a batch be?
+    """What is the error of least squares after k steps of one-pass SGD, and how does it depend on step and batch?
 
     Examples
     --------
@@ -68,8 +68,7 @@ class StreamingLeastSquares(GroupedSignal):
         "average_excess_risk": observable("mean squared error on a new noiseless label of the average iterate", r"\bar R"),
     }
     simulation = Experiment("dimension d", draws=40)
-    # The limit with an average; then the exact law with signs and momentum, and with a schedule's own entries and an
-    # average
+    # The limit with an average; the exact law with signs and momentum; the exact law with excess kurtosis and an average
     points = (
         dict(
             eigenvalues=(2.0, 0.5),
@@ -110,7 +109,7 @@ class StreamingLeastSquares(GroupedSignal):
     noise: float = parameter(0.5, least=0)
     entries: Entries = parameter("gaussian")
     excess_kurtosis: float | None = parameter(
-        None, "excess kurtosis of the entries of the inputs", note="None: that of `entries`", symbol=r"\kappa_4", least=-2
+        None, "excess kurtosis of the entries of the inputs", note="None for that of `entries`", symbol=r"\kappa_4", least=-2
     )
     step: float = parameter(0.5, note="times the dimension", symbol=r"\eta d", above=0, scale="log")
     batch: int = parameter(1, least=1, scale="log")
@@ -121,16 +120,16 @@ class StreamingLeastSquares(GroupedSignal):
         "constant", "factor of the step at each step number", note="a function of the step number", symbol=r"\eta_k/\eta"
     )
     average_from: float | None = parameter(
-        None, "time from which iterates are averaged", note="None: no average", symbol="t_0", least=0
+        None, "time from which iterates are averaged", note="None for no average", symbol="t_0", least=0
     )
     times: float | tuple[float, ...] = parameter(
         (0.5, 1.0, 2.0, 4.0), note="steps over the dimension", symbol="t = k/d", kind="coordinate", least=0, scale="log"
     )
-    dimension: int | None = parameter(None, note="None: the limit; an experiment has its own", least=1, scale="log")
+    dimension: int | None = parameter(None, note="None for the limit; an experiment uses its size", least=1, scale="log")
     replicas: int = parameter(20, kind="experiment", least=1)
 
     def draw_cost(self, size: int) -> Cost:
-        """One batch per step, in all replicas."""
+        """Return the cost of one batch per step in all replicas."""
         return Cost(
             1e5 + 10.0 * self.replicas * size * max(self.batch, 1),
             15.0 * self.replicas * self.batch * size**2 * max(latest(self), 1.0),
@@ -149,7 +148,7 @@ class StreamingLeastSquares(GroupedSignal):
             )
         if not constant and self.dimension is None:
             raise Refused(
-                f"schedule = {self.schedule.name} is not allowed without a dimension: its argument counts steps; set dimension"
+                f"schedule = {self.schedule.name} is not allowed without a dimension, because its argument counts steps: set dimension"
             )
         if self.dimension is not None and self.dimension < len(self.eigenvalues):
             raise Refused(
@@ -163,25 +162,25 @@ class StreamingLeastSquares(GroupedSignal):
         return self
 
     def observed(self) -> tuple[str, ...]:
-        """The average iterate only where there is one."""
+        """Return all observables, without the average iterate if `average_from` is None."""
         names = tuple(type(self).observables)
         return names if self.average_from is not None else names[:2]
 
     def realised(self, size: int) -> Self:
-        """The law with the groups of an experiment of this size; where it is exact, in this dimension."""
+        """Return the law with the groups of an experiment of this size, and with this dimension if the law is exact."""
         whole = super().realised(size)
         return whole if self.dimension is None else whole.replace(dimension=size)
 
     # -- the prediction -------------------------------------------------------------------------------------------------
 
     def predicted(self, times: Array, noise: Array) -> Values:
-        """The mean over runs at every time, over a grid of noise levels."""
+        """Evaluate the mean over runs at every time, over a grid of noise levels."""
         excess, average = self._exact(times, noise) if self.dimension else self._limit(times, noise)
         values: dict[str, Any] = dict(excess_risk=excess, test_error=excess + noise**2, accuracy=CLOSED_FORM)
         return values if average is None else {**values, "average_excess_risk": average}
 
     def modes(self) -> Modes:
-        """The recursion in the basis that makes it diagonal (constant step, no momentum); per step, or per unit of time in the limit."""
+        """Return the recursion in its eigenbasis, per step, or per unit of time in the limit (constant step, no momentum)."""
         if self.dimension is None:
             return second_moments.limit_modes(*self._groups, self._pace, self.batch)
         return second_moments.discrete_modes(*self._groups, self._pace, self.batch, self.kurtosis)
@@ -215,7 +214,7 @@ class StreamingLeastSquares(GroupedSignal):
     # -- the experiment -------------------------------------------------------------------------------------------------
 
     def measured(self, draw: Draw, times: Array) -> Values:
-        """The mean over `replicas` runs of SGD on fresh rows, theta - beta followed in the eigenbasis."""
+        """Measure the mean over `replicas` runs of SGD on new rows, with theta - beta in the eigenbasis."""
         counts = apportion(draw.size, self.weights)
         s = np.repeat(self.eigenvalues, counts)
         gap = -np.sqrt(np.repeat(np.divide(self.signal_energy, counts), counts))
@@ -225,38 +224,38 @@ class StreamingLeastSquares(GroupedSignal):
         last, average = least_squares_runs(
             draw.rng, s, gap, self.noise, pace, self.batch, self.momentum, self.kurtosis, self.replicas, first, steps
         )
-        found = dict(excess_risk=last, test_error=last + self.noise**2)
-        return found if first is None else {**found, "average_excess_risk": average}
+        values = dict(excess_risk=last, test_error=last + self.noise**2)
+        return values if first is None else {**values, "average_excess_risk": average}
 
-    # -- what else one asks ---------------------------------------------------------------------------------------------
+    # -- further results ------------------------------------------------------------------------------------------------
 
     @property
     def kurtosis(self) -> float:
-        """Excess kurtosis of the entries of z."""
+        """The excess kurtosis of the entries of z."""
         return KURTOSIS[self.entries] if self.excess_kurtosis is None else self.excess_kurtosis
 
     def steps(self, times: ArrayLike) -> NDArray[np.int64]:
-        """Whole numbers of steps at the times, in the law's dimension."""
+        """Return whole numbers of steps at the times, in the law's dimension."""
         assert self.dimension is not None
         return np.round(np.asarray(times) * self.dimension).astype(np.int64)
 
     @property
     def _groups(self) -> tuple[Array, Array, Array]:
-        """Eigenvalues, counts (or shares, in the limit) and energies at the start."""
+        """The eigenvalues, counts (shares in the limit) and energies at the start."""
         counts = self.shares if self.dimension is None else apportion(self.dimension, self.weights).astype(float)
         return np.asarray(self.eigenvalues, dtype=float), counts, np.asarray(self.signal_energy, dtype=float)
 
     @property
     def _pace(self) -> float:
-        """The step as it runs; in the limit step times dimension, lengthened by the momentum."""
+        """The step of the recursion. In the limit it is step times dimension, divided by 1 - momentum."""
         return self.step / (1 - self.momentum) if self.dimension is None else self.step / self.dimension
 
     def largest_step(self) -> float:
-        """The step (times the dimension) from which the mean square grows without bound: gain 1 in equation (8).
+        """Return the step (times the dimension) from which the mean square diverges, where the gain (8) is 1.
 
         >>> spectrum = dict(eigenvalues=tuple(1 / j**2 for j in range(1, 61)), weights=(1,) * 60, signal_energy=(1,) * 60)
         >>> law = StreamingLeastSquares(dimension=60, **spectrum)
-        >>> round(law.largest_step() / 60, 3), round(2 / sum(spectrum["eigenvalues"]), 3)  # and what the trace would say
+        >>> round(law.largest_step() / 60, 3), round(2 / sum(spectrum["eigenvalues"]), 3)  # and the textbook value from the trace
         (0.612, 1.228)
         """
         s, counts, _ = self._groups
@@ -265,7 +264,7 @@ class StreamingLeastSquares(GroupedSignal):
         return self.dimension * second_moments.largest_step(s, counts, self.batch, self.kurtosis, self.momentum)
 
     def stationary_risk(self) -> float:
-        """Excess risk at rest with a constant step, tau^2 N / (1 - N) with the gain N of equation (8).
+        """Return the excess risk at rest with a constant step, tau^2 N / (1 - N) with the gain N of equation (8).
 
         >>> round(StreamingLeastSquares(step=0.5, noise=1.0).stationary_risk(), 6)  # N = 1/4
         0.333333
@@ -278,7 +277,9 @@ class StreamingLeastSquares(GroupedSignal):
         return self.noise**2 * share / (1 - share)
 
     def critical_batch(self) -> float:
-        """The trace of Sigma over its largest eigenvalue: up to this batch the largest step grows with it; infinite in the limit.
+        """Return the trace of Sigma over its largest eigenvalue, which is infinite in the limit.
+
+        Up to about this batch the largest step grows with the batch.
 
         >>> StreamingLeastSquares(dimension=40).critical_batch()
         40.0
@@ -287,13 +288,15 @@ class StreamingLeastSquares(GroupedSignal):
         return math.inf if self.dimension is None else float(counts @ s / s.max())
 
     def slowest_rate(self) -> float:
-        """Rate per unit of `times` at which the slowest part of the excess risk decays (constant step, no momentum)."""
+        """Return the decay rate of the slowest part of the excess risk per unit of `times` (constant step, no momentum)."""
         self._plain("slowest_rate")
         lowest = float(self.modes().rates[0])
         return lowest * (self.dimension or 1)
 
     def average_constant(self) -> float:
-        """What time times the excess risk of the average iterate tends to: about (tau^2 + R)/B, equation (9) (no momentum).
+        """Return the limit of time times the excess risk of the average iterate, equation (9) (no momentum).
+
+        It is about (tau^2 + R)/B, with R the excess risk at rest.
 
         >>> round(StreamingLeastSquares(step=0.5, noise=1.0, batch=4).average_constant(), 6)
         0.266667
@@ -308,9 +311,9 @@ class StreamingLeastSquares(GroupedSignal):
         return float((counts * (2 - eta * s) / lost)[positive].sum()) * rest / self.batch / self.dimension
 
     def steps_to(self, level: float) -> float:
-        """Steps until the excess risk has fallen to a level (constant step, no momentum), interpolated geometrically between whole steps.
+        """Return the number of steps until the excess risk is at most a level (constant step, no momentum).
 
-        In the limit the time, steps over the dimension.
+        The result is interpolated geometrically between whole steps. In the limit it is the time, steps over the dimension.
 
         >>> law = StreamingLeastSquares(dimension=100, step=0.5, noise=0.3)
         >>> steps = law.steps_to(0.2)
@@ -334,7 +337,7 @@ class StreamingLeastSquares(GroupedSignal):
         if not below.size:
             i = int(np.argmin(values))
             raise UnreachableTarget(
-                f"level = {level:g} is never reached: the excess risk stays above {values[i]:.6g}; shorten the step or enlarge the batch",
+                f"level = {level:g} is not attainable: the excess risk stays above {values[i]:.6g}; use a shorter step or a larger batch",
                 best=float(values[i]), at=float(grid[i]),
             )  # fmt: skip
         low, high = float(grid[below[0] - 1]), float(grid[below[0]])
@@ -346,7 +349,7 @@ class StreamingLeastSquares(GroupedSignal):
         return float(low + (high - low) * (above - math.log(level)) / (above - under))
 
     def best_step(self, time: float | None = None) -> float:
-        """The constant step with the least excess risk at a time (default: the last of `times`).
+        """Return the constant step with the least excess risk at a time, by default the last of `times`.
 
         >>> round(StreamingLeastSquares(noise=0.5, times=(2.0,)).best_step(), 3)
         0.64
@@ -366,15 +369,19 @@ class StreamingLeastSquares(GroupedSignal):
         ends = float(grid[max(i - 1, 0)]), float(grid[min(i + 1, SCAN_POINTS - 1)])
         return math.exp(minimize_scalar(excess, bounds=ends, method="bounded", options={"xatol": 1e-9}).x)
 
-    def _plain(self, what: str) -> None:
+    def _plain(self, method: str) -> None:
+        """Raise `Refused` if the law has momentum or a schedule."""
         if self.momentum or self.schedule.name != "constant":
-            raise Refused(f"{what} is not given with momentum or a schedule: set momentum to 0 and schedule to 'constant'")
+            raise Refused(
+                f"{method} is not available with momentum or a schedule: set momentum to 0 and schedule to 'constant'"
+            )
 
     @classmethod
     def from_data(cls, X: ArrayLike, y: ArrayLike, **options: Any) -> Self:
-        """The law at the spectrum, the coefficients and the noise of a table: one group per direction of X'X/n.
+        """Return the law with the spectrum, the coefficients and the noise of a table, one group per eigenvector of X'X/n.
 
-        Rows are taken as Gaussian with the second moments of the table; it needs more rows than columns. `step` is times the dimension.
+        The law assumes Gaussian rows with the second moments of the table. The table needs more rows than columns. `step` is the step times
+        the dimension.
 
         >>> rng = np.random.default_rng(0)
         >>> X = rng.standard_normal((400, 3)) * [1.0, 2.0, 0.5]
@@ -398,11 +405,13 @@ class StreamingLeastSquares(GroupedSignal):
         return cls(**spectrum, noise=math.sqrt(residual), dimension=p, **options)
 
 
-# -- How the step of an algorithm changes along the way: a factor that depends on the number of the step -------------
+# -- schedules of the step --------------------------------------------------------------------------------------------
 
 
 class StepSchedule(FunctionParameter):
-    """The factor of the step at step number k = 0, 1, ...: "constant", or a function of an array of step numbers.
+    """The factor of the step at step number k = 0, 1, ....
+
+    It is "constant" or a function of an array of step numbers.
 
     Examples
     --------
@@ -430,15 +439,15 @@ class StepSchedule(FunctionParameter):
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
-        """The one schedule that has a name."""
+        """Return the names of schedules, of which there is only one."""
         return ("constant",)
 
     @property
     def given(self) -> Any:
-        """What to construct it from again."""
+        """The argument from which the schedule can be constructed again."""
         return self.name if self._function is None else self._function
 
     def __call__(self, steps: ArrayLike) -> Array:
-        """Factors at the given step numbers."""
+        """Return the factors at the step numbers."""
         k = np.asarray(steps, dtype=float)
         return np.ones(k.shape) if self._function is None else np.asarray(self._function(k), dtype=float)

@@ -1,12 +1,13 @@
-"""A two-layer ReLU network learns the XOR mixture: which clusters does it capture? (docs/theory/xor.md)
+"""Clusters of the XOR mixture that a two-layer ReLU network captures (docs/theory/xor.md).
 
 Setting.  Clusters +-mu (label 1) and +-nu (label 0) with noise N(0, I / lambda); f = sum_i v_i relu(<W_i, Y>), logistic loss,
           penalty (alpha / 2)(|v|^2 + |W|^2), online SGD with step c / N; v_i ~ N(0, 1), W_i ~ N(0, I / N).
 Limit.    N -> infinity, then lambda -> infinity, then time -> infinity.
-Result.   A neuron joins one of four classes, by the sign of v_i(0) and of its overlap with mu or nu: independent and uniform.
-          In a class, S = sum |v_i| |overlap_i| tends to S* = log((1 - 4 alpha) / (4 alpha)) if alpha < 1/8, else to 0, and all
-          four are captured with probability p_K = 1 - 4 (3/4)^K + 6 (1/2)^K - 4 (1/4)^K.
-Status.   Derived; p_K is exact for the limit, and checked by the chain.
+Result.   A neuron joins one of four classes, determined by the signs of v_i(0) and of its overlap with mu or nu. The classes of the
+          neurons are independent and uniform. In a class, S = sum |v_i| |overlap_i| tends to
+          S* = log((1 - 4 alpha) / (4 alpha)) if alpha < 1/8, else to 0. All four classes are captured with
+          probability p_K = 1 - 4 (3/4)^K + 6 (1/2)^K - 4 (1/4)^K.
+Status.   Derived. p_K is exact in the limit; simulations of the chain agree with it.
 """
 
 from __future__ import annotations
@@ -28,14 +29,14 @@ __all__ = ["XorMixture", "class_flow"]
 Array = NDArray[np.float64]
 
 CRITICAL = 1 / 8
-"""The regulariser from which only the zero network is left."""
+"""Regulariser from which the zero network is the only fixed point."""
 VISIBLE = 0.05
-"""A margin below this is that of a class that nobody learns."""
+"""Margins below this value belong to classes that no network has captured."""
 CLASSES = ("mu+", "mu-", "nu+", "nu-")
 
 
 def success_probability(width: ArrayLike) -> Array:
-    """p_K: the chance that K neurons cover all four classes.
+    """Return p_K, the probability that K neurons cover all four classes.
 
     >>> float(success_probability(4)) == 3 / 32
     True
@@ -46,7 +47,7 @@ def success_probability(width: ArrayLike) -> Array:
 
 
 def captured_distribution(width: int) -> Array:
-    """P(exactly j of the four classes are captured), j = 0, ..., 4: C(4, j) times the surjections from K to j, over 4^K.
+    """Return P(exactly j of the four classes are captured) for j = 0, ..., 4, which is C(4, j) surjections(K, j) / 4^K.
 
     >>> captured_distribution(4) @ np.arange(5) == 4 * (1 - 0.75**4)
     np.True_
@@ -55,7 +56,7 @@ def captured_distribution(width: int) -> Array:
 
 
 def surjections(count: int, onto: int) -> int:
-    """Number of maps from `count` things onto `onto` others.
+    """Return the number of maps of a set of `count` elements onto a set of `onto` elements.
 
     >>> surjections(4, 4), surjections(5, 4)
     (24, 240)
@@ -64,7 +65,7 @@ def surjections(count: int, onto: int) -> int:
 
 
 def class_strength(regularizer: float) -> float:
-    """S* = log((1 - 4 alpha) / (4 alpha)) below 1/8, 0 from there on; inf without penalty.
+    """Return S* = log((1 - 4 alpha) / (4 alpha)) for alpha < 1/8, 0 for alpha >= 1/8, and inf for alpha = 0.
 
     >>> class_strength(0.05) == math.log(4)
     True
@@ -75,8 +76,11 @@ def class_strength(regularizer: float) -> float:
 
 
 class Curvature(NamedTuple):
-    """Outliers of the second-derivative blocks of a network that captured all four classes, as the noise vanishes: per squared
-    second-layer weight in the first layer (two of them), per class in the second (four). None where nothing is captured."""
+    """Outliers of the second-derivative blocks of a network that captured all four classes, as the noise vanishes.
+
+    The first layer has two outliers, given per squared second-layer weight. The second layer has four, one per class. The values are
+    None if no class is captured.
+    """
 
     H_WW: float | None
     G_WW: float | None
@@ -85,7 +89,7 @@ class Curvature(NamedTuple):
 
 
 def curvature(regularizer: float) -> Curvature:
-    """alpha (1 - 4 alpha) and 4 alpha^2, in the second layer times S* (docs/theory/alignment.md, eq. 14).
+    """Return alpha (1 - 4 alpha) and 4 alpha^2, multiplied by S* in the second layer (docs/theory/alignment.md, eq. 14).
 
     >>> [round(value, 9) for value in curvature(0.05)]
     [0.04, 0.01, 0.055451774, 0.013862944]
@@ -93,12 +97,15 @@ def curvature(regularizer: float) -> Curvature:
     if regularizer >= CRITICAL:
         return Curvature(None, None, None, None)
     hessian, gradient = regularizer * (1 - 4 * regularizer), 4 * regularizer**2
-    strength = class_strength(regularizer) if regularizer > 0 else 0.0  # alpha log(alpha) vanishes
+    strength = class_strength(regularizer) if regularizer > 0 else 0.0  # for alpha = 0: alpha log(alpha) tends to 0
     return Curvature(hessian, gradient, hessian * strength, gradient * strength)
 
 
 class Component(NamedTuple):
-    """A connected set of fixed points: the classes that hold neurons, who holds them if that is fixed, and its stability."""
+    """A connected set of fixed points.
+
+    `classes` are the classes with active neurons and `owners` the neuron of each class, if every point of the set has the same ones.
+    """
 
     classes: tuple[str, ...]
     owners: tuple[int, ...] | None
@@ -106,36 +113,38 @@ class Component(NamedTuple):
 
 
 def fixed_components(width: int) -> list[Component]:
-    """The catalogue of fixed points (alpha < 1/8), one entry per connected component.
+    """Return the fixed points for alpha < 1/8, one entry per connected component.
 
-    Neurons of a class share S* = sum v_i^2 and can hand it on to a neuron that is at zero; only when each of the K neurons is alone in
-    its class can nothing be exchanged, and every assignment is a component of its own. A component is stable when all four
-    classes are captured.
+    Along a component the neurons of a class exchange parts of S* = sum v_i^2 with each other and with neurons at zero. If each of the K
+    neurons is the only one of its class, no exchange is possible, and every assignment of neurons to classes is a separate component.
+    A component is stable if all four classes are captured.
 
     >>> [len(fixed_components(width)) for width in (1, 2, 3, 4, 5, 6)]
     [5, 17, 35, 39, 16, 16]
     """
     from itertools import combinations, permutations
 
-    found = []
+    components = []
     for count in range(min(4, width) + 1):
         for classes in combinations(CLASSES, count):
             if count < width or count == 0:
-                found.append(Component(classes, None, count == 4))
+                components.append(Component(classes, None, count == 4))
             else:
-                found += [Component(classes, owners, count == 4) for owners in permutations(range(width))]
-    return found
+                components += [Component(classes, owners, count == 4) for owners in permutations(range(width))]
+    return components
 
 
 def class_flow(regularizer: float, start_square: float, times: ArrayLike) -> dict[str, Array]:
-    """One class at lambda = infinity, eq. (4): P' = 2 (s/4 - alpha) P, M' = -2 (s/4 + alpha) M, s = sigma(-S), S = (P - M) / 4.
+    """Return the strength of one class over time at lambda = infinity, eq. (4).
+
+    The equations are P' = 2 (s/4 - alpha) P, M' = -2 (s/4 + alpha) M with s = sigma(-S), S = (P - M) / 4.
 
     Parameters
     ----------
     regularizer
-        alpha.
+        Penalty alpha.
     start_square
-        P(0) = M(0), the sum of v_i(0)^2 over the class.
+        Sum of v_i(0)^2 over the class, which is P(0) = M(0).
     times
         Times, increasing.
 
@@ -155,7 +164,7 @@ def class_flow(regularizer: float, start_square: float, times: ArrayLike) -> dic
 
 
 class XorMixture(Law):
-    """How likely is a narrow ReLU network to find all four clusters of the XOR problem, and what does it converge to?
+    """How likely is a narrow ReLU network to find all four clusters of the XOR problem, and to which network does it converge?
 
     Examples
     --------
@@ -179,7 +188,7 @@ class XorMixture(Law):
     }
     simulation = Experiment("dimension N of the inputs", rate=0.5)
     revision = 2
-    # A step that is not 1, a width at which success is neither rare nor sure
+    # A step that is not 1, and a width at which the probability of success is near neither 0 nor 1
     points = (dict(width=12, regularizer=0.05, step=0.7),)
 
     width: int = parameter(6, symbol="K", least=1)
@@ -189,11 +198,11 @@ class XorMixture(Law):
     networks: int = parameter(20, kind="experiment", least=1)
 
     def draw_cost(self, size: int) -> Cost:
-        """One sample per step, for all networks."""
+        """Return the cost of one sample per step for all networks."""
         return Cost(1e5 + 3.0 * self.width * size * self.networks, 1e3 * self.networks * self.width * size / self.step)
 
     def caveat(self) -> str:
-        """The prediction is that of snr -> infinity, whatever the experiment's."""
+        """Return a warning if snr is finite, because the prediction is always the limit snr -> infinity."""
         return (
             ""
             if math.isinf(self.snr)
@@ -201,49 +210,49 @@ class XorMixture(Law):
         )
 
     def success_probability(self) -> float:
-        """p_K: all four classes are captured."""
+        """Return p_K, the probability that all four classes are captured."""
         return float(success_probability(self.width)) if self.regularizer < CRITICAL else 0.0
 
     def captured_distribution(self) -> Array:
-        """The law of the number of captured classes."""
+        """Return the probabilities of 0, ..., 4 captured classes."""
         return captured_distribution(self.width)
 
     def class_strength(self) -> float:
-        """S*, the margin at which a captured class ends."""
+        """Return S*, the final margin of a captured class."""
         return class_strength(self.regularizer)
 
     def curvature(self) -> Curvature:
-        """Outliers of the Hessian and gradient blocks of both layers, where all four classes are captured."""
+        """Return the outliers of the Hessian and gradient blocks of both layers if all four classes are captured."""
         return curvature(self.regularizer)
 
     def fixed_components(self) -> int:
-        """Number of connected components of the fixed points; from the critical penalty on, one: the zero network."""
+        """Return the number of connected components of the fixed points, which is 1 (the zero network) for alpha >= 1/8."""
         return len(fixed_components(self.width)) if self.regularizer < CRITICAL else 1
 
     def long_time(self) -> float:
-        """A time after which neurons with small second-layer weights have grown: 8 / (1/8 - alpha)."""
+        """Return 8 / (1/8 - alpha), a time after which neurons with small second-layer weights have grown."""
         return 8 / max(CRITICAL - self.regularizer, 1 / 40)
 
     def predicted(self) -> Values:
-        """p_K, the mean number of captured classes, and the mean logistic loss on the four centres."""
+        """Return p_K, the mean number of captured classes, and the mean logistic loss on the four centres."""
         if self.regularizer >= CRITICAL:
-            warnings.warn("regulariser above 1/8: only the zero fixed point", stacklevel=2)
+            warnings.warn("regulariser above 1/8: zero is the only fixed point", stacklevel=2)
             return dict(success_probability=0.0, captured_classes=0.0, data_loss=math.log(2), accuracy=CLOSED_FORM)
         captured = 4 * (1 - 0.75**self.width)
-        caught = math.log1p(math.exp(-self.class_strength()))
-        loss = (captured * caught + (4 - captured) * math.log(2)) / 4
+        loss_of_captured = math.log1p(math.exp(-self.class_strength()))
+        loss = (captured * loss_of_captured + (4 - captured) * math.log(2)) / 4
         success = self.success_probability()
         return dict(success_probability=success, captured_classes=captured, data_loss=loss, accuracy=CLOSED_FORM)
 
     def measured(self, draw: Draw) -> Values:
-        """Networks trained by the exact chain of their statistics, from random starts."""
+        """Train networks from random starts by the exact chain of their statistics."""
         margins, _ = self.train(draw)
         captured = (margins > capture_level(margins)).sum(axis=1)
         loss = np.logaddexp(0.0, -margins).mean()
         return dict(success_probability=np.mean(captured == 4), captured_classes=captured.mean(), data_loss=loss)
 
     def train(self, draw: Draw) -> tuple[Array, Array]:
-        """Margins on the four centres (networks, 4) at the end, and the classes that the start's signs announce (same shape)."""
+        """Return the final margins on the four centres (networks, 4), and the classes predicted by the signs at the start."""
         from limitlab.models.xor_chain import random_start, xor_path
 
         size, rng = draw.size, draw.rng
@@ -260,10 +269,10 @@ class XorMixture(Law):
         return margins, announced
 
     def lottery_tickets(self, size: int, seed: int) -> tuple[int, int]:
-        """Networks that succeeded, and how many of them do again when pruned to four neurons and retrained from their own start.
+        """Return the number of networks that succeeded, and how many of these succeed again after pruning and retraining.
 
-        Of every class the neuron with the largest final weight is kept, with the values that it had before training; the samples
-        are new. Four neurons drawn afresh would succeed with probability 3/32.
+        Of every class only the neuron with the largest final weight remains. These four neurons are trained again from the values that
+        they had before training, on new samples. Four new random neurons would succeed with probability 3/32.
 
         >>> wins, again = XorMixture(width=8, networks=6).lottery_tickets(200, 0)
         >>> 0 <= again <= wins <= 6
@@ -283,15 +292,15 @@ class XorMixture(Law):
                 continue
             wins += 1
             strengths = [np.maximum(s * v, 0) * np.maximum(t * o, 0) for s, o in ((1, a), (-1, b)) for t in (1, -1)]
-            kept = [int(np.argmax(strength)) for strength in strengths]
-            v, a, b = (part[kept].copy() for part in start[:3])
-            xor_path(rng, v, a, b, start[3][np.ix_(kept, kept)].copy(), *shared)
+            strongest = [int(np.argmax(strength)) for strength in strengths]
+            v, a, b = (part[strongest].copy() for part in start[:3])
+            xor_path(rng, v, a, b, start[3][np.ix_(strongest, strongest)].copy(), *shared)
             again += bool(np.all(centre_margins(v, a, b) > capture_level(margins)))
         return wins, again
 
 
 def announced_classes(v: Array, a: Array, b: Array) -> NDArray[np.bool_]:
-    """Which of mu+, mu-, nu+, nu- have a neuron whose signs at the start send it there.
+    """Return for each of mu+, mu-, nu+, nu- whether the signs of some neuron at the start assign it to this class.
 
     >>> announced_classes(np.array([1.0, -1.0]), np.array([0.1, 0.2]), np.array([0.3, -0.1])).tolist()
     [True, False, False, True]
@@ -302,7 +311,7 @@ def announced_classes(v: Array, a: Array, b: Array) -> NDArray[np.bool_]:
 
 
 def capture_level(margins: Array) -> float:
-    """A class counts as captured when its margin exceeds a third of the largest one that was trained with it (and is visible at all).
+    """Return the margin above which a class counts as captured, a third of the largest margin and at least 0.05.
 
     >>> round(capture_level(np.array([[1.2, 0.0, 0.9, 1.1]])), 6), capture_level(np.zeros((1, 4)))
     (0.4, 0.05)
@@ -311,7 +320,7 @@ def capture_level(margins: Array) -> float:
 
 
 def centre_margins(v: Array, a: Array, b: Array) -> Array:
-    """Margins y f at the centres mu, -mu, nu, -nu, with y = +1 for the first two and -1 for the others.
+    """Return the margins y f at the centres mu, -mu (y = +1) and nu, -nu (y = -1).
 
     >>> centre_margins(np.array([2.0]), np.array([0.5]), np.array([0.0])).tolist()
     [1.0, 0.0, 0.0, 0.0]

@@ -1,12 +1,13 @@
-"""The XOR mixture at a finite noise level: the flow of all summary statistics (docs/theory/xor.md).
+"""The flow of all summary statistics of the XOR mixture at a finite noise level (docs/theory/xor.md).
 
 Setting.  As in `limitlab.laws.online_sgd.xor`, at fixed lambda. Statistics: v_i, a_i = <W_i, mu>, b_i = <W_i, nu>, and the Gram matrix Q of
-          what is left of the W_i.
+          the components of the W_i orthogonal to mu and nu.
 Limit.    N -> infinity with step c / N; time (c / N) * steps.
-Result.   The ODE (3): Gaussian averages over the K preactivations of each of the four clusters.
-Numerics. K = 1: panels that end at the kink of the ReLU. K >= 2: fixed scrambled Sobol points with their mirror images, mapped by
-          the Cholesky factor of the covariance, which is smooth in the state (an eigenbasis is not, and stalls the solver).
-Status.   Derived, checked against the exact chain.
+Result.   The ODE (3), whose right side consists of Gaussian averages over the K preactivations of each of the four clusters.
+Numerics. For K = 1 quadrature panels end at the kink of the ReLU. For K >= 2 fixed scrambled Sobol points and their mirror images are
+          mapped by the Cholesky factor of the covariance, which is smooth in the state. (An eigenbasis is not smooth, and slows the solver
+          down.)
+Status.   Derived. Simulations of the exact chain agree.
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ Array = NDArray[np.float64]
 
 CENTRES = ((1.0, 0.0, 1.0), (-1.0, 0.0, 1.0), (0.0, 1.0, 0.0), (0.0, -1.0, 0.0))
 """Coordinates along mu and nu, and label."""
-SCRAMBLES = (0, 1, 2)  # independent sets of quasi-random points, whose spread is the error of their mean
-STEP = 0.4  # of the fixed steps with quasi-random averages, which jump whenever a point crosses the kink: in units of 1 / (1 + rate)
+SCRAMBLES = (0, 1, 2)  # seeds of independent sets of quasi-random points, whose spread is the error of their mean
+STEP = 0.4  # fixed time step in units of 1 / (1 + rate), because quasi-random averages jump when a point crosses the kink
 
 
 def xor_velocity(
     v: Array, a: Array, b: Array, gram: Array, snr: float, alpha: float, step: float, points: int = 4096, scramble: int = 0
 ) -> tuple[Array, ...]:
-    """Right sides of (3)."""
+    """Return the right sides of (3)."""
     from scipy.special import expit
 
     width = v.size
@@ -64,7 +65,7 @@ def xor_velocity(
 
 
 def _nodes(width: int, mean: float, spread: float, snr: float, points: int, scramble: int) -> tuple[Array, Array]:
-    """Standard Gaussian points (rows) and weights for averages over the preactivations."""
+    """Return standard Gaussian points (rows) and weights for averages over the preactivations."""
     if width == 1:
         nodes, weights = between_kinks((0.0,), np.array([mean]), spread / math.sqrt(snr), panels=6, order=16, reach=12.0)
         return nodes.T, weights[0]
@@ -73,7 +74,7 @@ def _nodes(width: int, mean: float, spread: float, snr: float, points: int, scra
 
 @lru_cache(maxsize=8)
 def _sobol(width: int, points: int, scramble: int) -> tuple[Array, Array]:
-    """Scrambled Sobol points and their mirror images."""
+    """Return scrambled Sobol points and their mirror images, with equal weights."""
     from scipy.special import ndtri
     from scipy.stats import qmc
 
@@ -109,7 +110,7 @@ class XorDynamics(Law):
         **shared("residual"),
     }
     simulation = Experiment("dimension N of the inputs", sizes=(400, 800, 1600), draws=150)
-    # A step that is not 1, overlaps with both axes; one neuron, and two of opposite signs
+    # Steps that are not 1 and overlaps with both axes, for one neuron and for two neurons of opposite signs
     points = (
         dict(
             snr=4.0,
@@ -145,7 +146,7 @@ class XorDynamics(Law):
     )
     quasi_points: int = parameter(
         4096,
-        note="for two or more neurons; rounded up to a power of 2",
+        note="for two or more neurons, rounded up to a power of 2",
         kind="solver",
         least=64,
         most=2**18,
@@ -155,7 +156,7 @@ class XorDynamics(Law):
     tolerance: float = parameter(1e-9, kind="solver", above=0, most=1e-3, scale="log", finer=0.1)
 
     def draw_cost(self, size: int) -> Cost:
-        """One sample per step; only summary statistics are kept."""
+        """Return the cost of one sample per step. Only summary statistics are stored."""
         return Cost(1e5, 1e7 + 500.0 * len(self.start_second_layer) ** 2 * size * latest(self) / self.step)
 
     @model_validator(mode="after")
@@ -168,7 +169,7 @@ class XorDynamics(Law):
         return self
 
     def coordinates(self) -> dict[str, Any]:
-        """Neurons and times."""
+        """Return the coordinates, which are neurons and times."""
         return {"neuron": tuple(range(len(self.start_second_layer))), **super().coordinates()}
 
     def _start(self) -> tuple[Array, Array, Array, Array]:
@@ -176,7 +177,7 @@ class XorDynamics(Law):
         return v, a, b, np.diag(np.array(self.start_residual, dtype=float))
 
     def predicted(self, times: Array) -> Values:
-        """Equation (3) integrated; with several neurons, the mean over independent sets of quasi-random points."""
+        """Integrate equation (3). For several neurons the result is the mean over independent sets of quasi-random points."""
         alone = len(self.start_second_layer) == 1
         paths = [self._integrated(times, scramble) for scramble in (SCRAMBLES[:1] if alone else SCRAMBLES)]
         mean = np.mean([path.states for path in paths], axis=0)
@@ -187,7 +188,7 @@ class XorDynamics(Law):
         return {**split[0], "accuracy": split[1]}
 
     def _integrated(self, times: Array, scramble: int) -> Trajectory:
-        """The flow of v, a, b and Q, flattened."""
+        """Return the flow of v, a, b and Q, flattened."""
         start = self._start()
         cuts = np.cumsum([part.size for part in start])[:-1]
 
@@ -206,13 +207,13 @@ class XorDynamics(Law):
         return Trajectory(fine, np.abs(fine - coarse).max(axis=0))
 
     def _split(self, flat: Array) -> dict[str, Array]:
-        """Observables by name, one row per neuron; of Q the diagonal."""
+        """Return the observables by name, one row per neuron. Of Q only the diagonal is an observable."""
         width = len(self.start_second_layer)
         blocks = [flat[i * width : (i + 1) * width] for i in range(3)]
         return dict(zip(self.observables, (*blocks, flat[3 * width :: width + 1]), strict=True))
 
     def measured(self, draw: Draw, times: Array) -> Values:
-        """One run of the exact chain."""
+        """Run the exact chain once."""
         from limitlab.models.xor_chain import xor_path
 
         size, width = draw.size, len(self.start_second_layer)

@@ -18,9 +18,9 @@ _AREA = "Scaling laws"
 
 @claim("S3", _AREA, PowerLawScaling, figure="power-law-scaling")
 def additive_fits(check: Check) -> None:
-    """A fit E + A N^-a + B D^-b finds the best width in phase Ia, and misplaces it by factors in phases II and III while looking plausible.
+    """A fit E + A N^-a + B D^-b gives the best width in phase Ia, but in phases II and III its best width is wrong by factors.
 
-    Noise-free tables of the law itself (8 widths x 9 steps), fitted: their best width at compute 1e10 against the frontier's.
+    The check fits noise-free tables of the law (8 widths x 9 steps), and compares their best width at compute 1e10 with the frontier.
     """
     widths, steps = np.geomspace(30, 3000, 8), np.geomspace(1e2, 1e6, 9)
     factors, misfits = {}, {}
@@ -48,14 +48,15 @@ def additive_fits(check: Check) -> None:
 def phases(check: Check) -> None:
     """With power-law features the compute-optimal width and loss are powers of the compute whose exponents change with the phase.
 
-    Local slopes of the computed frontier at compute 1e10 and 1e16 against the table; SGD on random projections.
+    The check compares local slopes of the computed frontier at compute 1e10 and 1e16 with the table, and SGD on random projections with the
+    law.
     """
     table: dict[str, tuple[tuple[float, float], ...]] = {"Ia": ((1.0, 0.2),), "II": ((1.0, 0.7),), "III": ((1.0, 1.3),)}
     if not check.quick:
         table = {"Ia": ((1.0, 0.2), (0.75, 0.3)), "II": ((1.0, 0.7), (1.5, 1.0)), "III": ((1.0, 1.3), (0.75, 1.2))}
     before: list[float] = []
     after: list[float] = []
-    named = []
+    correct = []
     for phase, points in table.items():
         for alpha, beta in points:
             law = PowerLawScaling(spectrum_exponent=alpha, target_exponent=beta, latent_dimension=np.inf, step=0.2)
@@ -63,8 +64,8 @@ def phases(check: Check) -> None:
             for compute, gaps in ((1e10, before), (1e16, after)):
                 local = law.local_exponents(compute)
                 gaps += [abs(local.width - limit.width), abs(local.loss - limit.loss)]
-            named.append(law.phase() == phase)
-    check.equal("points whose phase is named right", sum(named), len(named))
+            correct.append(law.phase() == phase)
+    check.equal("points with the correct phase", sum(correct), len(correct))
     check.below("largest gap of a slope of the frontier to its exponent at compute 1e16", largest(after), 0.004)
     check.below("the same over the largest gap at compute 1e10", largest(after) / largest(before), 0.5)
     check.agree(
@@ -75,14 +76,16 @@ def phases(check: Check) -> None:
     )
     early = PowerLawScaling(spectrum_exponent=1.5, target_exponent=1.0, latent_dimension=np.inf, step=0.2)
     check.show("slope of the width at compute 1e5, (1.5, 1.0)", early.local_exponents(1e5).width)
-    check.note("The slopes are reached slowly: at small compute they differ by a tenth.")
+    check.note("The slopes converge slowly. At small compute they differ by a tenth from the exponents.")
 
 
 @claim("S5", _AREA, RidgeScaling, figure="ridge-scaling")
 def ridge_rates(check: Check) -> None:
-    """With power-law spectra ridgeless noise never averages out, a ridge gives the best rate, and width and data differ in exponent.
+    """With power-law spectra the ridgeless variance does not vanish, a ridge gives the best rate, and width and data have
+    different exponents.
 
-    Variance and error constants, slopes of the best ridge, of its error and of the width that keeps it; regressions.
+    The check tests the constants of variance and error, and the slopes of the best ridge, its error and the sufficient width. It compares
+    regressions with the law.
     """
     plain = RidgeScaling(target_exponent=0.7, latent_dimension=np.inf, samples=1e4, ridge=0.0, noise=0.0)
     rates, error = plain.exponents(), float(plain.theory().test_error)

@@ -14,7 +14,7 @@ from limitlab.plotting.style import COLOURS, finish, new_figure, theory_line
 
 
 def width_and_steps(quick: bool = True) -> Figure:
-    """Loss curves of several widths with SGD points, the compute-optimal frontier below them, and the phases."""
+    """Draw loss curves of several widths with SGD points, the compute-optimal frontier, and the phases."""
     figure, (left, middle, right) = new_figure(columns=3, width=4.3)
     law = PowerLawScaling(spectrum_exponent=1.0, target_exponent=0.2, latent_dimension=400, step=0.25, batch=2)
     fine, few = np.unique(np.round(np.geomspace(1, 3000, 60))), (2, 8, 30, 120, 500)
@@ -50,7 +50,7 @@ def width_and_steps(quick: bool = True) -> Figure:
     right.grid(False)
     right.set_facecolor("0.8")
     figure.colorbar(image, ax=right).set_label("exponent of the loss in $C$", fontsize=12)
-    title = "how fast the best loss falls, by phase"
+    title = "exponent of the best loss, by phase"
     finish(right, r"spectrum exponent $\alpha$", r"target exponent $\beta$", title, legend=False)
     return figure
 
@@ -59,15 +59,15 @@ ANY = PowerLawScaling(latent_dimension=4, width=2, step=1e-3)
 
 
 def phase_point(alpha: float, beta: float) -> float | None:
-    """The exponent of the loss at a point of the phase diagram, None outside the table."""
+    """Return the exponent of the loss at a point of the phase diagram, or None outside the table."""
     law = ANY.model_copy(
         update={"spectrum_exponent": alpha, "target_exponent": beta}
-    )  # unchecked: the map asks thousands of times
+    )  # without validation, which would be slow for thousands of points
     return law.exponents().loss if law.phase() not in ("boundary", "other") else None
 
 
 def ridge_scaling(quick: bool = True) -> Figure:
-    """Excess risk against samples without and with the best ridge, with regressions; and against the number of random features."""
+    """Draw the excess risk against samples (with and without ridge) and against the number of random features."""
     figure, (left, right) = new_figure(columns=2)
     law = RidgeScaling(spectrum_exponent=1.0, target_exponent=0.3, latent_dimension=600, noise=0.3)
     samples, few, draws = np.geomspace(10, 400, 40), (12, 25, 50, 100), 14 if quick else 100

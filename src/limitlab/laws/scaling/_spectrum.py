@@ -1,7 +1,7 @@
-"""Power-law spectra in few groups: lambda_j = j^{-2 alpha}, target coefficients b_j = j^{-beta}, j = 1..V.
+"""Power-law spectra lambda_j = j^{-2 alpha}, b_j = j^{-beta}, j = 1..V, represented by few groups.
 
-The first modes are kept one by one; the sum over the rest is an integral in log j by Gauss-Legendre panels, with the first correction of
-Euler and Maclaurin at both of its ends (docs/theory/power_law_scaling.md, section "Numbers").
+The first modes are represented one by one. The sum over the other modes is an integral in log j by Gauss-Legendre panels, with the first
+correction of Euler and Maclaurin at both ends (docs/theory/power_law_scaling.md, section "Numbers").
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from limitlab.numerics.roots import bracketed_root
 Array = NDArray[np.float64]
 
 
-KEPT = 256  # modes that are kept one by one
-ALL = 2 * KEPT  # up to so many modes nothing is grouped
+KEPT = 256  # number of modes that are represented one by one
+ALL = 2 * KEPT  # spectra with at most this number of modes are not grouped
 PANEL, ORDER = 1.5, 12  # length of a panel in log j, nodes on it
-END = 1 / 24  # of Euler and Maclaurin's formula between half integers
+END = 1 / 24  # coefficient of Euler and Maclaurin's formula between half integers
 TAIL_DIGITS, LARGEST = (
     13,
     60,
-)  # an infinite spectrum ends where the rest of its trace is below this many digits, at most at 10^60
+)  # an infinite spectrum is cut where the rest of its trace is below 10^-13 of the whole, at most at 10^60
 
 
 class Spectrum(NamedTuple):
-    """Groups of modes: eigenvalue, number of modes, and squared target coefficients (their total in the group)."""
+    """Eigenvalue, number of modes and total squared target coefficient of every group of modes."""
 
     eigenvalues: Array
     counts: Array
@@ -46,7 +46,7 @@ class Spectrum(NamedTuple):
 
 @lru_cache(maxsize=64)
 def power_law(alpha: float, beta: float, modes: float) -> Spectrum:
-    """The groups of a power-law spectrum with so many modes (infinity allowed if 2 alpha > 1).
+    """Return the groups of a power-law spectrum with this number of modes, which may be infinite if 2 alpha > 1.
 
     >>> groups = power_law(1.0, 0.7, 1e6)
     >>> groups.counts.size, bool(abs(groups.counts @ groups.eigenvalues - (np.pi**2 / 6 - 1e-6)) < 1e-11)
@@ -64,7 +64,7 @@ def power_law(alpha: float, beta: float, modes: float) -> Spectrum:
 
 
 def _log_panels(low: float, high: float) -> tuple[Array, Array]:
-    """Nodes j and weights of an integral over j from e^low to e^high, Gauss-Legendre on panels in log j."""
+    """Return nodes j and weights of an integral over j from e^low to e^high, by Gauss-Legendre panels in log j."""
     points, weights = np.polynomial.legendre.leggauss(ORDER)
     edges = np.linspace(low, high, math.ceil((high - low) / PANEL) + 1)
     half = np.diff(edges)[:, None] / 2
@@ -72,7 +72,7 @@ def _log_panels(low: float, high: float) -> tuple[Array, Array]:
     return j.ravel(), (half * weights * j).ravel()
 
 
-# -- SGD on random projections of a power-law spectrum without time steps: generating functions, inverted on contours
+# -- SGD on random projections of a power-law spectrum, by generating functions that are inverted on contours ----------
 
 Complex = NDArray[np.complex128]
 
@@ -80,7 +80,7 @@ NODES, COARSER = 32, 28
 
 
 class Losses(NamedTuple):
-    """Loss from the start and from one unit of noise variance, the forcing and the kernel, at every number of steps."""
+    """Parts of the loss due to the start and to one unit of noise variance, forcing and kernel, at every number of steps."""
 
     signal: Array
     noise: Array
@@ -89,16 +89,16 @@ class Losses(NamedTuple):
 
 
 def losses(spectrum: Spectrum, width: float, step: float, batch: float, steps: Array, nodes: int = NODES) -> Losses:
-    """Every part of the loss after `steps` steps (whole below 16, any number from there on), equations (4)-(6)."""
+    """Return all parts of the loss after `steps` steps (whole numbers below 16), equations (4)-(6)."""
     return Losses(*coefficients(lambda q: _transforms(spectrum, width, step, batch, q), steps, nodes))
 
 
 def _transforms(spectrum: Spectrum, width: float, step: float, batch: float, q: Complex) -> tuple[Complex, ...]:
-    """The four generating functions at L = e^q."""
+    """Return the four generating functions at L = e^q."""
     below = np.asarray(-np.expm1(q), dtype=np.complex128)  # 1 - L
     curvature = step**2 * (1 + 1 / batch)
     z1 = np.asarray((step + np.sqrt(step**2 - curvature * below)) / curvature, dtype=np.complex128)
-    z2 = np.asarray(below / (curvature * z1), dtype=np.complex128)  # the other root, without cancellation
+    z2 = np.asarray(below / (curvature * z1), dtype=np.complex128)  # second root, without cancellation
     (form1, trace1), (form2, trace2) = (_resolvents(spectrum, width, z) for z in (z1, z2))
     scale = -1 / (curvature * (z1 - z2))
     forcing, kernel = scale * (form1 - form2), step**2 / batch * scale * (trace1 - trace2)
@@ -106,7 +106,7 @@ def _transforms(spectrum: Spectrum, width: float, step: float, batch: float, q: 
 
 
 def _resolvents(spectrum: Spectrum, width: float, z: Complex) -> tuple[Complex, Complex]:
-    """<D^{1/2} b, (K - z)^{-1} D^{1/2} b> and tr K^2 (K - z)^{-1} less the trace of D, equation (3)."""
+    """Return <D^{1/2} b, (K - z)^{-1} D^{1/2} b> and tr K^2 (K - z)^{-1} - tr D, equation (3)."""
     s, counts, energy = spectrum
     kappa = -z if math.isinf(width) else np.asarray(resolvent_ridge(z, s, counts / width))
     form = kappa / -z * ((s * energy) / (s + kappa[..., None])).sum(axis=-1)
@@ -114,7 +114,9 @@ def _resolvents(spectrum: Spectrum, width: float, z: Complex) -> tuple[Complex, 
 
 
 def projection_floor(spectrum: Spectrum, width: float) -> tuple[float, float]:
-    """What no training removes, and the effective ridge kappa0 with df1(kappa0) = width: equation (2); zeros for width >= V.
+    """Return the floor and the effective ridge kappa0 with df1(kappa0) = width, equation (2).
+
+    The floor is the loss that remains after any training. Both are 0 for width >= V.
 
     >>> from limitlab.laws.scaling._spectrum import power_law
     >>> [round(part, 9) for part in projection_floor(power_law(1.0, 0.2, 1e6), 100)]
@@ -128,12 +130,12 @@ def projection_floor(spectrum: Spectrum, width: float) -> tuple[float, float]:
 
 
 def ridge_of_width(spectrum: Spectrum, width: float) -> float:
-    """The root of df1(kappa) = width, for a width below the number of modes."""
+    """Return the root of df1(kappa) = width, for a width below the number of modes."""
     from scipy.optimize import brentq
 
     s, counts, _ = spectrum
 
-    def missing(log_kappa: float) -> float:  # df1 falls with kappa
+    def missing(log_kappa: float) -> float:  # df1 decreases in kappa
         return width - float(counts @ (s / (s + math.exp(log_kappa))))
 
     low = math.log(s.min()) - 40
@@ -141,7 +143,10 @@ def ridge_of_width(spectrum: Spectrum, width: float) -> float:
 
 
 def equivalent_threshold(spectrum: Spectrum, width: float, batch: float) -> float:
-    """The step at which the deterministic equivalent explodes, equation (7); it smears isolated top modes and errs on the short side."""
+    """Return the step at which the deterministic equivalent diverges, equation (7).
+
+    The equivalent broadens isolated top modes, so that this step is too short rather than too long.
+    """
     s, counts, _ = spectrum
     top = float(s.max())
 

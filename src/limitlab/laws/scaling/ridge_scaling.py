@@ -1,14 +1,14 @@
-"""Ridge regression with power-law spectra on all features or on random ones (docs/theory/ridge_scaling.md).
+"""Ridge regression with power-law spectra on all features or on random features (docs/theory/ridge_scaling.md).
 
 Setting.  n rows x with variances j^{-2 alpha}, y = <x, b> + noise with b_j = j^{-beta}, j <= V. Ridge regression
-          (1/n)|y - Z t|^2 + lambda |t|^2 on Z = X W, W (V x N) with entries N(0, 1/N); on X itself for N = infinity.
-Limit.    n, N large, V larger: deterministic equivalents whose error does not depend on V.
-Result.   kappa (1 - df1/n) (1 - df1/N) = lambda with df1 < min(n, N); r = (1 - df1/N)/(1 - df2/N),
+          minimises (1/n)|y - Z t|^2 + lambda |t|^2 with Z = X W, W (V x N) with entries N(0, 1/N). For N = infinity Z = X.
+Limit.    n, N large and V larger. The error of the deterministic equivalents does not depend on V.
+Result.   kappa (1 - df1/n) (1 - df1/N) = lambda with df1 < min(n, N), and with r = (1 - df1/N)/(1 - df2/N),
 
               T = sum lambda_j b_j^2 kappa/(lambda_j + kappa) - kappa r sum lambda_j^2 b_j^2/(lambda_j + kappa)^2,
               D2 = df1 - r (df1 - df2),   bias = T / (1 - D2/n),   variance = tau^2 (D2/n) / (1 - D2/n).                      (1)
 
-Status.   Theorem with dimension-free errors (Defilippis, Loureiro and Misiakiewicz 2024); form (1) and its constants are derived here.
+Status.   Theorem with dimension-free errors (Defilippis, Loureiro and Misiakiewicz 2024). Form (1) and its constants are derived here.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ NAMES = ("bias", "variance", "excess_risk", "test_error", "train_error", "effect
 SPECTRUM_ERROR = (
     2e-11  # relative error of grouped spectra in the observables: at most 5e-12 against explicit modes, four exponents
 )
-LEAST_RIDGE = 1e-14  # where the search for the best ridge begins
+LEAST_RIDGE = 1e-14  # smallest ridge in the search for the best ridge
 
 
 class Rates(NamedTuple):
@@ -47,10 +47,10 @@ class Rates(NamedTuple):
 
 
 def risk(spectrum: Spectrum, samples: float, width: float, ridge: float, noise: float) -> dict[str, float]:
-    """Every observable at one point, equation (1).
+    """Return every observable at one set of parameters, equation (1).
 
-    >>> found = risk(power_law(1.0, 0.3, 3000.0), 300, 100, 0.0, 0.1)
-    >>> round(found["bias"], 9), round(found["variance"], 9)
+    >>> values = risk(power_law(1.0, 0.3, 3000.0), 300, 100, 0.0, 0.1)
+    >>> round(values["bias"], 9), round(values["variance"], 9)
     (0.004356103, 0.005)
     """
     s, counts, energy = spectrum
@@ -59,10 +59,10 @@ def risk(spectrum: Spectrum, samples: float, width: float, ridge: float, noise: 
     df1, df2 = float(counts @ learnt), float(counts @ learnt**2)
     fewest = min(samples, width)
     if ridge == 0 and counts.sum() >= fewest:
-        df1 = float(fewest)  # exactly, so that what vanishes does
+        df1 = float(fewest)  # the exact value, so that terms that vanish are 0
     share = 1.0 if math.isinf(width) else (1 - df1 / width) / (1 - df2 / width) if df2 < width else 1.0
-    kept = kappa / (s + kappa) if kappa > 0 else np.zeros_like(s)
-    signal = float((s * energy) @ (kept * (1 - share * learnt)))
+    unlearned = kappa / (s + kappa) if kappa > 0 else np.zeros_like(s)
+    signal = float((s * energy) @ (unlearned * (1 - share * learnt)))
     second = df1 - share * (df1 - df2)
     gap = 1 - second / samples
     tau2 = noise**2
@@ -76,12 +76,12 @@ def risk(spectrum: Spectrum, samples: float, width: float, ridge: float, noise: 
 
 
 def _over(value: float, gap: float) -> float:
-    """value / gap; infinite where the gap is closed."""
+    """Return value / gap, which is infinite if the gap is 0 and the value is not."""
     return 0.0 if value == 0 else value / gap if gap > 1e-14 else math.inf
 
 
 def effective_ridge(spectrum: Spectrum, samples: float, width: float, ridge: float) -> float:
-    """The root kappa of kappa (1 - df1/n) (1 - df1/N) = ridge with df1 < min(n, N)."""
+    """Return the root kappa of kappa (1 - df1/n) (1 - df1/N) = ridge with df1 < min(n, N)."""
     from scipy.optimize import brentq
 
     s, counts, _ = spectrum
@@ -105,7 +105,7 @@ def effective_ridge(spectrum: Spectrum, samples: float, width: float, ridge: flo
 
 
 class RidgeScaling(Law):
-    """How fast does the error of ridge regression fall with samples and width when spectrum and target are power laws?
+    """How fast does the error of ridge regression decrease with samples and width if spectrum and target are power laws?
 
     Examples
     --------
@@ -126,8 +126,8 @@ class RidgeScaling(Law):
     references = ("defilippis2024dimension", "cui2021generalization", "mallinar2022benign")
     page = "ridge_scaling"
     observables = NAMES
-    simulation = Experiment("number of samples n (the width keeps its ratio to them)", sizes=(40, 80, 160), draws=60)
-    # More samples than features, and fewer; a ridge and noise at both
+    simulation = Experiment("number of samples n (the ratio of width to samples is fixed)", sizes=(40, 80, 160), draws=60)
+    # More samples than features, then fewer samples than features; both with a ridge and noise
     points = (
         dict(
             spectrum_exponent=0.75,
@@ -153,14 +153,14 @@ class RidgeScaling(Law):
     target_exponent: float = parameter(0.3, note="coefficients j^(-beta)", least=0, most=6)
     latent_dimension: float = parameter(500.0, note="inf only for alpha > 1/2", least=2, scale="log", infinite=True)
     samples: float = parameter(100.0, note="an experiment's size", least=1, scale="log")
-    width: float = parameter(math.inf, note="random features; inf: all inputs", least=1, scale="log", infinite=True)
+    width: float = parameter(math.inf, note="random features; inf for all inputs", least=1, scale="log", infinite=True)
     ridge: float = parameter(1e-3, least=0, scale="log")
     noise: float = parameter(0.3, least=0)
 
     def draw_cost(self, size: int) -> Cost:
-        """Samples of all modes, and random features of them."""
+        """Return the cost of samples of all modes and of their random features."""
         if math.isinf(self.latent_dimension):
-            return Cost()  # the experiment refuses it in its own words
+            return Cost()  # the experiment raises a specific error
         modes, features = self.latent_dimension, self.features(size)
         fitted = min(features, modes)
         held = 14.0 * size * modes if math.isinf(features) else 2.0 * size * modes + 4.0 * (size + modes) * features
@@ -181,25 +181,25 @@ class RidgeScaling(Law):
         return power_law(self.spectrum_exponent, self.target_exponent, self.latent_dimension)
 
     def features(self, size: int) -> float:
-        """Random features of an experiment with `size` samples."""
+        """Return the number of random features of an experiment with `size` samples."""
         return math.inf if math.isinf(self.width) else float(max(1, round(self.width * size / self.samples)))
 
     def realised(self, size: int) -> Self:
-        """The law with the samples and the width of an experiment of this size."""
+        """Return the law with the samples and the width of an experiment of this size."""
         return self.replace(samples=float(size), width=self.features(size))
 
     def predicted(self, ridge: Array, noise: Array) -> Values:
-        """The limit, over grids of ridges and noise levels."""
+        """Evaluate the limit over grids of ridges and noise levels."""
         ridges, noises = np.broadcast_arrays(ridge, noise)
-        found = [self._point(float(lam), float(tau)) for lam, tau in zip(ridges.ravel(), noises.ravel(), strict=True)]
-        values: dict[str, Any] = {name: np.reshape([one[name] for one in found], ridges.shape) for name in NAMES}
+        rows = [self._point(float(lam), float(tau)) for lam, tau in zip(ridges.ravel(), noises.ravel(), strict=True)]
+        values: dict[str, Any] = {name: np.reshape([row[name] for row in rows], ridges.shape) for name in NAMES}
         return {**values, "accuracy": SPECTRUM_ERROR}
 
     def _point(self, ridge: float, noise: float) -> dict[str, float]:
         return risk(self.spectrum, self.samples, self.width, ridge, noise)
 
     def measured(self, draw: Draw, ridge: Array, noise: Array) -> Values:
-        """One draw of inputs and features serves every ridge and noise level; the label noise is averaged in closed form."""
+        """Fit one draw of inputs and features at every ridge and noise level, with label noise averaged in closed form."""
         if math.isinf(self.latent_dimension):
             raise Refused("latent_dimension = inf is not allowed in a simulation: choose a finite value")
         modes, n, features = round(self.latent_dimension), draw.size, self.features(draw.size)
@@ -208,9 +208,9 @@ class RidgeScaling(Law):
         X = draw.rng.standard_normal((n, modes)) * roots
         W = np.eye(modes) if math.isinf(features) else draw.rng.standard_normal((modes, int(features))) / math.sqrt(features)
         left, singular, right = np.linalg.svd(X @ W, full_matrices=False)
-        kept = singular > 1e-10 * singular[0]
-        left, singular, right = left[:, kept], singular[kept], right[kept]
-        maps = roots[:, None] * (W @ right.T)  # features that are fitted, seen on a new input
+        nonzero = singular > 1e-10 * singular[0]
+        left, singular, right = left[:, nonzero], singular[nonzero], right[nonzero]
+        maps = roots[:, None] * (W @ right.T)  # values of the fitted features at a new input
         clean, spread = X @ target, np.sum(maps**2, axis=0)
         rows = [
             self._fit(float(lam), float(tau), n, features, clean, left, singular, maps, spread, roots * target)
@@ -224,7 +224,7 @@ class RidgeScaling(Law):
         ridge: float, noise: float, n: int, features: float, clean: Array,
         left: Array, singular: Array, maps: Array, spread: Array, target: Array,
     ) -> dict[str, float]:  # fmt: skip
-        """Errors of one ridge fit, its noise averaged."""
+        """Return the errors of one ridge fit, averaged over the label noise."""
         strength = singular / (singular**2 + n * ridge)
         along = left.T @ clean
         bias = float(np.sum((maps @ (strength * along) - target) ** 2))
@@ -240,24 +240,25 @@ class RidgeScaling(Law):
             companion = n / float(np.sum(n / singular**2)) if free == 0 else 0.0
         if df < features * (1 - 1e-9):
             kappa = companion / (1 - df / features)
-        else:  # more samples than features and no ridge: what the projection does
+        else:  # more samples than features and no ridge, so that only the projection counts
             kappa = features / float(np.trace(np.linalg.inv(maps.T @ maps)))
         values = (bias, variance, bias + variance, bias + variance + noise**2, train, kappa, df / n)
         return dict(zip(NAMES, values, strict=True))
 
-    # -- exponents, the best ridge, the width that is enough ------------------------------------------------------------
+    # -- exponents, the best ridge, the sufficient width ----------------------------------------------------------------
 
     def exponents(self) -> Rates:
-        """Constants and exponents of the ridgeless law with infinitely many modes (alpha above 1/2).
+        """Return constants and exponents of the ridgeless law with infinitely many modes (alpha above 1/2).
 
-        kappa ~ c n^(-2 alpha); noiseless error ~ c n^-data with all features and ~ N^-width with N < n random ones; variance ~ c tau^2.
+        kappa ~ c n^(-2 alpha), and variance ~ c tau^2. The noiseless error is ~ c n^-data with all features, and ~ N^-width with N < n
+        random features.
         """
         alpha, beta = self.spectrum_exponent, self.target_exponent
         ratio = (2 * beta - 1) / (2 * alpha)
         if not alpha > 0.5 or ratio == 1:
             raise Refused(
                 f"spectrum_exponent = {alpha:g} and target_exponent = {beta:g} have no exponents: alpha must be above 0.5, "
-                "and on 2 beta - 1 = 2 alpha there are logarithms"
+                "and 2 beta - 1 must differ from 2 alpha, where logarithms appear"
             )
         constant = (math.pi / (2 * alpha)) / math.sin(math.pi / (2 * alpha))
         kappa = constant ** (2 * alpha)
@@ -271,7 +272,7 @@ class RidgeScaling(Law):
         return Rates(kappa, error, 2 * alpha - 1, min(source, 4 * alpha), min(source, 2 * alpha))
 
     def optimal_ridge(self) -> float:
-        """The ridge with the least excess risk; 0 where none is best (no noise, say)."""
+        """Return the ridge with the least excess risk, which is 0 if no ridge is best, for example without noise."""
         return self._best(self.width)[0]
 
     def _best(self, width: float) -> tuple[float, float]:
@@ -291,7 +292,7 @@ class RidgeScaling(Law):
         return math.exp(best.x), float(best.fun)
 
     def width_needed(self, loss_factor: float) -> float:
-        """The number of random features with which the best ridge comes within a factor of the excess risk of all features.
+        """Return the number of random features at which the best excess risk is `loss_factor` times that of all features.
 
         >>> law = RidgeScaling(latent_dimension=1e8, samples=1e5, target_exponent=0.2, noise=0.5)
         >>> 100 < law.width_needed(1.5) < 1000
@@ -316,7 +317,7 @@ class RidgeScaling(Law):
 
 
 def slopes(law: RidgeScaling, samples: ArrayLike) -> tuple[float, float]:
-    """Exponents of the best ridge and of its excess risk between two numbers of samples."""
+    """Return the exponents of the best ridge and of its excess risk between two numbers of samples."""
     low, high = (law.replace(samples=float(n))._best(law.width) for n in np.asarray(samples, dtype=float))
     step = math.log(float(np.asarray(samples)[1]) / float(np.asarray(samples)[0]))
     return -math.log(high[0] / low[0]) / step, -math.log(high[1] / low[1]) / step

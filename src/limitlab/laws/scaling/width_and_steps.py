@@ -1,12 +1,12 @@
 """Loss against width, steps and compute for power-law features (docs/theory/power_law_scaling.md).
 
-Setting.  x_j = j^{-alpha} z_j, y = <x, b> + noise with b_j = j^{-beta}, j <= V. A model sees f = W'x with W (V x d) of entries N(0, 1/d)
-          and learns d weights by one-pass SGD (`StreamingLeastSquares`) from 0, with step eta and batches of B.
-Limit.    d, V large: deterministic equivalents of K = D^{1/2} W W' D^{1/2}, D = diag(j^{-2 alpha}), kappa(z) (1 - df1(kappa)/d) = -z.
+Setting.  x_j = j^{-alpha} z_j, y = <x, b> + noise with b_j = j^{-beta}, j <= V. The features are f = W'x, W (V x d) with entries N(0, 1/d).
+          A model learns d weights by one-pass SGD (`StreamingLeastSquares`) from 0, with step eta and batches of B.
+Limit.    d, V large, by deterministic equivalents of K = D^{1/2} W W' D^{1/2}, D = diag(j^{-2 alpha}), kappa(z) (1 - df1(kappa)/d) = -z.
 Result.   P_k = F_k + sum_{j<k} K_{k-1-j} (P_j + tau^2): forcing F_k = <rho(K)^k>, kernel K_m = (eta^2/B) tr K^2 rho(K)^m,
-          rho(z) = 1 - 2 eta z + eta^2 (1 + 1/B) z^2. Generating functions give any number of steps for the price of one.
-Status.   Given W an identity; the equivalent is derived (Paquette, Paquette, Xiao and Pennington 2024), checked here by a second method
-          and by simulation. The phase table follows from balancing terms and is confirmed numerically.
+          rho(z) = 1 - 2 eta z + eta^2 (1 + 1/B) z^2. The cost by generating functions does not depend on the number of steps.
+Status.   The recursion is an identity given W. The equivalent is derived (Paquette, Paquette, Xiao and Pennington 2024); a second method
+          and simulations agree with it. The phase table follows from a balance of terms; numerical results confirm it.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ __all__ = ["PowerLawScaling"]
 
 Array = NDArray[np.float64]
 
-COARSE = 15  # widths of the first look for a frontier
+COARSE = 15  # number of trial widths in the first step of the search for the best width
 LOWEST_WIDTH = 2.0
 SPECTRUM_ERROR = 1e-11  # relative error of sums over grouped spectra
-SHRINKING = (2.0, 4.0)  # rates of gaps of what falls with the width itself: one more than its own exponent
+SHRINKING = (2.0, 4.0)  # rates of the gaps of observables that decrease with the width: one more than their exponent
 IV_FROM = 1 - math.sqrt(0.5)  # alpha from which phase IVa begins
 
 
@@ -45,7 +45,7 @@ class Exponents(NamedTuple):
 
 
 class Frontier(NamedTuple):
-    """Best width, its number of steps and its loss at each compute, arrays or numbers as the compute was given."""
+    """Best width, number of steps and loss at each compute. They are arrays or numbers, as the compute is."""
 
     width: Any
     steps: Any
@@ -53,7 +53,7 @@ class Frontier(NamedTuple):
 
 
 class PowerLawScaling(Law):
-    """How does the loss fall with width, steps and compute when features and target are power laws, and what width is best?
+    """How does the loss decrease with width, steps and compute for power-law features, and which width is best?
 
     Examples
     --------
@@ -83,7 +83,7 @@ class PowerLawScaling(Law):
         "effective_ridge": observable(scalar=True, rate=SHRINKING),
     }
     simulation = Experiment("width d", sizes=(25, 50, 100), draws=100)
-    # Phases Ia and III with noise and batches; no term is switched off
+    # Phases Ia and III with noise and batches, so that no term vanishes
     points = (
         dict(
             spectrum_exponent=0.75,
@@ -121,10 +121,10 @@ class PowerLawScaling(Law):
     refinement: int = parameter(1, kind="solver", least=1, most=4, finer=2)
 
     def draw_cost(self, size: int) -> Cost:
-        """Features of all modes, and a batch per step in all replicas."""
+        """Return the cost of the features of all modes and of a batch per step in all replicas."""
         modes = (
             self.latent_dimension if math.isfinite(self.latent_dimension) else 0.0
-        )  # refused in the experiment's own words
+        )  # the experiment raises a specific error
         batch = float(self.replicas * self.batch * size)
         return Cost(
             5.0 * size * modes + 3.0 * batch,
@@ -138,14 +138,14 @@ class PowerLawScaling(Law):
                 f"latent_dimension = inf is not allowed for spectrum_exponent = {self.spectrum_exponent:g}: the trace is infinite; "
                 "choose a finite number of modes, or an exponent above 0.5"
             )
-        given = np.atleast_1d(self.steps)
-        broken = given[(given < generating.FEW) & (given != np.round(given))]
+        counts = np.atleast_1d(self.steps)
+        broken = counts[(counts < generating.FEW) & (counts != np.round(counts))]
         if broken.size:
             raise Refused(f"steps = {broken[0]:g} is not allowed: must be whole below {generating.FEW}")
         most = min(self.largest_step(), generating.equivalent_threshold(self.spectrum, self.width, self.batch))
         if not self.step < most:
             raise Refused(
-                f"step = {self.step:g} is not allowed: must be below {most:.6g}, where the loss stops to settle (or enlarge the batch)"
+                f"step = {self.step:g} is not allowed: must be below {most:.6g}, because larger steps diverge (or use a larger batch)"
             )
         return self
 
@@ -155,22 +155,22 @@ class PowerLawScaling(Law):
         return power_law(self.spectrum_exponent, self.target_exponent, self.latent_dimension)
 
     def realised(self, size: int) -> Self:
-        """The law at the width of an experiment of this size."""
+        """Return the law at the width of an experiment of this size."""
         return self.replace(width=float(size))
 
     def caveat(self) -> str:
-        """In phases II and III the loss is not a sum of a power of the width and a power of the steps."""
+        """Return a warning about additive fits in phases II and III, else an empty text."""
         if self.phase() in ("II", "III"):
             return (
-                f"phase {self.phase()}: the term width^-1 steps^-{1 - 1 / (2 * self.spectrum_exponent):.3g} limits the best width; a fit "
-                "E + A N^-a + B D^-b misplaces it, by up to 2 times (II) and 8 times (III) at compute 1e10"
+                f"phase {self.phase()}: the term width^-1 steps^-{1 - 1 / (2 * self.spectrum_exponent):.3g} limits the best width. "
+                "The best width of a fit E + A N^-a + B D^-b is wrong, by factors up to 2 (II) and 8 (III) at compute 1e10"
             )
         return ""
 
     # -- the prediction -------------------------------------------------------------------------------------------------
 
     def predicted(self, steps: Array, noise: Array) -> Values:
-        """The deterministic equivalent at every number of steps."""
+        """Evaluate the deterministic equivalent at every number of steps."""
         fine, coarse = (
             self._losses(np.ravel(steps), nodes) for nodes in (generating.NODES * self.refinement, generating.COARSER)
         )
@@ -203,7 +203,7 @@ class PowerLawScaling(Law):
     # -- the experiment -------------------------------------------------------------------------------------------------
 
     def measured(self, draw: Draw, steps: Array) -> Values:
-        """One draw of W and `replicas` runs of SGD; given W the misfit of the best weights is noise that is independent of the features."""
+        """Draw W once and run SGD `replicas` times. Given W, the misfit of the best weights is noise independent of the features."""
         if math.isinf(self.latent_dimension):
             raise Refused("latent_dimension = inf is not allowed in a simulation: choose a finite value")
         modes, d = round(self.latent_dimension), draw.size
@@ -211,8 +211,8 @@ class PowerLawScaling(Law):
         variances, target = j ** (-2 * self.spectrum_exponent), j**-self.target_exponent
         W = draw.rng.standard_normal((modes, d)) / math.sqrt(d)
         values, basis = np.linalg.eigh(W.T @ (variances[:, None] * W))
-        seen = values > 1e-12 * values[-1]
-        values, basis = values[seen], basis[:, seen]
+        nonzero = values > 1e-12 * values[-1]
+        values, basis = values[nonzero], basis[:, nonzero]
         best = (basis.T @ (W.T @ (variances * target))) / values
         floor = max(float(variances @ target**2 - values @ best**2), 0.0)
         marks = np.round(np.ravel(steps)).astype(np.int64)
@@ -233,7 +233,7 @@ class PowerLawScaling(Law):
     # -- thresholds, phases, the frontier -----------------------------------------------------------------------------------
 
     def largest_step(self) -> float:
-        """The step from which the mean square of infinitely wide models grows without bound; use half of it at finite width.
+        """Return the step from which the mean square of infinitely wide models diverges. Use half of it at finite width.
 
         >>> round(PowerLawScaling(latent_dimension=1e6).largest_step(), 3)
         0.611
@@ -241,7 +241,9 @@ class PowerLawScaling(Law):
         return largest_step(self.spectrum.eigenvalues, self.spectrum.counts, self.batch, 0.0, 0.0)
 
     def phase(self) -> str:
-        """Ia, II, III (alpha > 1/2), Ib, IVa (alpha < 1/2), "boundary" where two meet, "other" outside the table.
+        """Return the phase, Ia, II or III for alpha > 1/2 and Ib or IVa for alpha < 1/2.
+
+        The result is "boundary" between two phases and "other" outside the table.
 
         >>> [PowerLawScaling(spectrum_exponent=a, target_exponent=b).phase() for a, b in ((1, 0.2), (1, 0.7), (1, 1.3), (1, 1))]
         ['Ia', 'II', 'III', 'boundary']
@@ -256,7 +258,10 @@ class PowerLawScaling(Law):
         return "IVa" if alpha > IV_FROM else "other"
 
     def exponents(self) -> Exponents:
-        """Exponents of the compute-optimal width and loss, C = width * batch * steps; they are reached slowly (`local_exponents`)."""
+        """Return exponents of the compute-optimal width and loss in the compute C = width * batch * steps.
+
+        Slopes at finite compute (`local_exponents`) converge slowly to them.
+        """
         alpha, beta, phase = self.spectrum_exponent, self.target_exponent, self.phase()
         table = {
             "Ia": (1 / (2 * alpha + 1), (2 * alpha + 2 * beta - 1) / (2 * alpha + 1)),
@@ -270,23 +275,23 @@ class PowerLawScaling(Law):
         if phase not in table:
             raise Refused(
                 f"spectrum_exponent = {alpha:g} and target_exponent = {beta:g} have no exponents here (phase: {phase}); "
-                "on a boundary there are logarithms: move off it"
+                "choose exponents inside a phase of the table, because logarithms appear on a boundary"
             )
         return Exponents(*table[phase])
 
     def frontier(self, compute: ArrayLike) -> Frontier:
-        """The width, steps and loss of least loss for compute = width * batch * steps; width and steps need not be whole.
+        """Return the width and steps with the least loss, and this loss, for compute = width * batch * steps.
 
-        The latent dimension and the step stay as they are; the law's own width and steps are not used.
+        Width and steps need not be whole. The latent dimension and the step are those of the law. Its width and steps are not used.
         """
-        given = np.asarray(compute, dtype=float)
-        if not (np.isfinite(given).all() and (given >= 4 * generating.FEW * self.batch * LOWEST_WIDTH).all()):
+        totals = np.asarray(compute, dtype=float)
+        if not (np.isfinite(totals).all() and (totals >= 4 * generating.FEW * self.batch * LOWEST_WIDTH).all()):
             raise Refused(
                 f"compute = {compute!r} is not allowed: must be at least {4 * generating.FEW * self.batch * LOWEST_WIDTH:g}"
             )
-        found = [self._best_width(float(total)) for total in given.ravel()]
-        width, loss = (np.reshape(column, given.shape)[()] for column in zip(*found, strict=True))
-        return Frontier(width, given[()] / (self.batch * width), loss)
+        best = [self._best_width(float(total)) for total in totals.ravel()]
+        width, loss = (np.reshape(column, totals.shape)[()] for column in zip(*best, strict=True))
+        return Frontier(width, totals[()] / (self.batch * width), loss)
 
     def _best_width(self, compute: float) -> tuple[float, float]:
         from scipy.optimize import minimize_scalar
@@ -306,7 +311,7 @@ class PowerLawScaling(Law):
         return math.exp(best.x), math.exp(best.fun)
 
     def local_exponents(self, compute: float) -> Exponents:
-        """Slopes of the computed frontier at a compute, to be set beside `exponents`: the approach is slow."""
+        """Return the slopes of the computed frontier at a compute, which converge slowly to `exponents`."""
         ends = self.frontier([compute / 2, compute * 2])
         slopes = np.log([ends.width[1] / ends.width[0], ends.loss[0] / ends.loss[1]]) / math.log(4)
         return Exponents(float(slopes[0]), float(slopes[1]))

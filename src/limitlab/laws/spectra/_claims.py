@@ -24,20 +24,22 @@ AREA = "Implicit bias, interpolation, spectra"
 RATIOS = (0.4, 2.0)
 
 EXPECTED_DISTANCE = np.sqrt(2) / np.pi
-"""Counting eigenvalues, the sup distance is about this times log(rank): the largest value of a log-correlated field."""
+"""Approximate sup distance of eigenvalue counts over log(rank), from the maximum of a log-correlated field."""
 
 TRACY_WIDOM_AT_ZERO = 0.8319080662
-"""The Tracy-Widom distribution function for real matrices at 0: an edge is overshot with probability 1 - this."""
+"""Tracy-Widom distribution function F for real matrices at 0. An eigenvalue exceeds its edge with probability 1 - F(0)."""
 
 
 def sup_distance(eigenvalues: Array, law: MarchenkoPastur) -> float:
-    """Largest distance between the empirical distribution function and the law's (Kolmogorov and Smirnov's).
+    """Return the Kolmogorov-Smirnov distance between the empirical distribution function and that of the law.
 
     >>> round(sup_distance(np.array([0.5, 1.0]), MarchenkoPastur(ratio=0.25)), 4)
     0.4466
     """
     ordered = np.sort(eigenvalues)
-    ordered = ordered[np.searchsorted(ordered, 0.0, side="right") :]  # exact zeros: the atom, compared as a whole
+    ordered = ordered[
+        np.searchsorted(ordered, 0.0, side="right") :
+    ]  # exact zeros belong to the atom, which is compared separately
     count = len(eigenvalues)
     limit = law.cdf(ordered)
     after = (np.arange(count - ordered.size, count) + 1) / count
@@ -48,14 +50,15 @@ def sup_distance(eigenvalues: Array, law: MarchenkoPastur) -> float:
 @claim("J5", AREA, MarchenkoPastur, SampleCovariance, figure="marchenko-pastur")
 def law_of_eigenvalues(check: Check) -> None:
     """The eigenvalues of X'X/n, with independent entries of variance 1 and p/n -> gamma, follow the Marchenko-Pastur law of
-    ratio gamma; its transform solves 1 + zS = S/(1 + gamma S), and gives the law back by inversion.
+    ratio gamma. Its transform solves 1 + zS = S/(1 + gamma S), and inversion of the transform gives the law.
 
-    Distances of drawn spectra to the law over growing sizes; the transform against its equation, its integral, its inverse.
+    The check measures distances of drawn spectra to the law at growing sizes, and tests the equation, the integral and the inversion of the
+    transform.
     """
     sizes, seeds = ((100, 200, 400), 8) if check.quick else ((100, 200, 400, 800, 1600), 12)
     for ratio in RATIOS:
         law = MarchenkoPastur(ratio=ratio, entries="sign")
-        swapped = MarchenkoPastur(ratio=1 / ratio)  # samples over dimension: the ratio that one source statement names
+        swapped = MarchenkoPastur(ratio=1 / ratio)  # samples over dimension, the ratio in one statement of the source
         draws = {size: [law.sample_eigenvalues(law.draw(size, seed)) for seed in range(seeds)] for size in sizes}
         distance = [float(np.mean([sup_distance(x, law.realised(size)) for x in draws[size]])) for size in sizes]
         rank = min(sizes[-1], law.count("ratio", sizes[-1]))
@@ -82,12 +85,12 @@ def law_of_eigenvalues(check: Check) -> None:
     check.show("residual of the equation with 1/ratio instead", printed)
     check.note(
         "Entries are signs. The ratio is dimension over samples. A statement of the law with samples over dimension, or with "
-        "1/ratio in the self-consistency equation, describes another matrix: it misses the drawn spectra by the distances shown."
+        "1/ratio in the self-consistency equation, describes a different matrix. Its distances to the drawn spectra are shown."
     )
 
 
 def _self_consistency() -> tuple[float, float]:
-    """Residuals of 1 + z m = m / (1 + ratio m) as it is, and with 1/ratio instead; the first worst, the second best case."""
+    """Return the largest residual of 1 + z m = m / (1 + ratio m), and the smallest residual with 1/ratio instead."""
     x, y = np.meshgrid(np.linspace(-3, 8, 45), np.concatenate([-np.geomspace(1e-6, 3, 12), np.geomspace(1e-6, 3, 12)]))
     z = x + 1j * y
     exact, printed = [], []
@@ -100,7 +103,7 @@ def _self_consistency() -> tuple[float, float]:
 
 
 def _inversion() -> tuple[float, float, float]:
-    """Transform against the integral of the density; mass of an interval from the transform just above it, and the rate."""
+    """Return errors of the transform by direct integration and of the mass of an interval by inversion, and its rate."""
     from scipy.integrate import quad
 
     from limitlab.numerics.spectra.marchenko_pastur import quadrature
@@ -125,17 +128,17 @@ def _inversion() -> tuple[float, float, float]:
 
 @claim("J6", AREA, MarchenkoPastur, figure="spectral-distance")
 def concentration(check: Check) -> None:
-    """The transform S_N(z) concentrates: its deviations exceed t with probability at most C exp(-c N (Im z)^2 t^2);
-    quadratic forms (X'AX - tr A)/N with bounded A vanish at rate N^(-1/2).
+    """Deviations of the transform S_N(z) exceed t with probability at most C exp(-c N (Im z)^2 t^2), and quadratic forms
+    (X'AX - tr A)/N with bounded A vanish at rate N^(-1/2).
 
-    Spread of the transform over sizes and heights; variance and rate of quadratic forms.
+    The check measures the spread of the transform over sizes and heights, and the variance and rate of quadratic forms.
     """
     sizes, draws = ((40, 80, 160), 200) if check.quick else ((50, 100, 200, 400), 400)
     heights, ratio = (1.0, 0.3, 0.1, 0.03), 0.5
     law = MarchenkoPastur(ratio=ratio)
     spread = np.array([_transform_spread(law, size, draws, heights) for size in sizes])
     check.between("exponent in N of the standard deviation of S_N(1 + i)", log_slope(sizes, spread[:, 0]).value, -1.2, -0.8)
-    bound = 2 / (np.asarray(heights) * np.sqrt(ratio * np.asarray(sizes)[:, None]))  # M increments of at most 2/(N v)
+    bound = 2 / (np.asarray(heights) * np.sqrt(ratio * np.asarray(sizes)[:, None]))  # from M increments of at most 2/(N v)
     check.below("largest standard deviation of S_N(1 + iv) over 2 / (v sqrt(ratio N))", float(np.max(spread / bound)), 1)
     growth = spread[:, -1] / spread[:, 0]
     check.above("smallest growth of the standard deviation from v = 1 to v = 0.03", float(growth.min()), 5)
@@ -149,14 +152,14 @@ def concentration(check: Check) -> None:
     check.show("N times the standard deviation at v = 1", float(sizes[-1] * spread[-1, 0]))
     check.show("N times the standard deviation at v = 0.03", float(sizes[-1] * spread[-1, -1]))
     check.note(
-        "Corrected tail: exp(-c N v^2 t^2), since the increments of the martingale are at most 2/(vN). A tail "
-        "exp(-c N t^2 / v) would tighten as v falls to 0; the measured spread grows. The off-diagonal part of a quadratic form "
+        "Correction: the tail is exp(-c N v^2 t^2), because the increments of the martingale are at most 2/(vN). A tail "
+        "exp(-c N t^2 / v) would become sharper as v tends to 0, but the measured spread grows. The off-diagonal part of a quadratic form "
         "in a symmetric A has variance 2 sum A_ij^2, not sum A_ij^2."
     )
 
 
 def _transform_spread(law: MarchenkoPastur, size: int, draws: int, heights: Sequence[float]) -> Array:
-    """Standard deviation of S_N(1 + iv) over independent matrices, for every height v."""
+    """Return the standard deviation of S_N(1 + iv) over independent matrices, for every height v."""
     z = 1 + 1j * np.asarray(heights)
     spectra = np.array([law.sample_eigenvalues(law.draw(size, seed)) for seed in range(draws)])
     transforms = np.array([np.mean(1 / (spectra - point), axis=1) for point in z])
@@ -164,9 +167,9 @@ def _transform_spread(law: MarchenkoPastur, size: int, draws: int, heights: Sequ
 
 
 def _form_spread(entries: str, sizes: Sequence[int], draws: int) -> tuple[Array, Array, float]:
-    """Variance of (X'AX - tr A)/N over its exact value, the standard error of that, and the rate in N of the deviation.
+    """Return the variance of (X'AX - tr A)/N over its exact value, its standard error, and the rate of the deviation in N.
 
-    A is the resolvent (W + 1)^-1 of an independent sample covariance matrix W. Exact: (2 |A|_F^2 + kappa_4 sum A_ii^2) / N^2
+    A is the resolvent (W + 1)^-1 of an independent sample covariance matrix W. The exact value is (2 |A|_F^2 + kappa_4 sum A_ii^2) / N^2
     with fourth cumulant 0 for Gaussian entries and -2 for signs.
     """
     ratios, errors, deviations = [], [], []
@@ -187,10 +190,11 @@ def _form_spread(entries: str, sizes: Sequence[int], draws: int) -> tuple[Array,
 
 @claim("J7", AREA, MarchenkoPastur, figure="spectral-edges")
 def edges(check: Check) -> None:
-    """The extreme non-zero eigenvalues tend to the edges (1 -+ sqrt(gamma))^2, at distance of order p^(-2/3); eventually the
-    smallest exceeds every constant below the edge, but falls below the edge itself with probability 0.168.
+    """The extreme non-zero eigenvalues tend to the edges (1 -+ sqrt(gamma))^2, at distances of order p^(-2/3). The smallest
+    is eventually above every constant below the edge, but below the edge with probability 0.168.
 
-    Rates of both extremes; how often the smallest is below the edge, and clearly below it; the model that draws them.
+    The check measures the rates of both extremes and how often the smallest is below the edge or clearly below it. It also tests the
+    model that draws the extremes.
     """
     sizes, draws = ((50, 200, 800), 300) if check.quick else ((50, 200, 800, 3200), 2000)
     limit = 1 - TRACY_WIDOM_AT_ZERO
@@ -216,20 +220,20 @@ def edges(check: Check) -> None:
         )
     check.below("largest z of the mean extremes, drawn tables against the bidiagonal model", _mismatch(check.quick), SIGMAS)
     check.note(
-        "Gaps fall with exponent -2/3. Corrected: eventually the smallest eigenvalue is above every constant smaller than the "
-        "edge, not above the edge itself, which it undershoots with the Tracy-Widom probability 0.168 at every large size."
+        "Gaps decrease with exponent -2/3. Correction: the smallest eigenvalue is eventually above every constant smaller than the "
+        "edge. At every large size it is below the edge with the Tracy-Widom probability 0.168."
     )
 
 
 def _extremes(law: MarchenkoPastur, size: int, draws: int) -> Array:
-    """Extreme eigenvalues of Gaussian matrices whose smaller side is `size`, shape (draws, 2)."""
+    """Return extreme eigenvalues of Gaussian matrices whose smaller side is `size`, shape (draws, 2)."""
     dimension = size if law.ratio <= 1 else round(size * law.ratio)
     draw = law.draw(dimension, 0)
     return np.array([extreme_eigenvalues(draw.rng, dimension, draw.count("ratio")) for _ in range(draws)])
 
 
 def _mismatch(quick: bool) -> float:
-    """Means of the extremes of fully drawn tables against those of the equivalent bidiagonal model, in standard errors."""
+    """Return the largest difference of mean extremes between drawn tables and the bidiagonal model, in standard errors."""
     law, size, draws = MarchenkoPastur(ratio=0.25), 40, 200 if quick else 2000
     rng = law.draw(size, 1).rng
     drawn = np.array([sample_eigenvalues(rng.standard_normal((4 * size, size)))[[0, -1]] for _ in range(draws)])
@@ -245,9 +249,10 @@ _AREA = "Kernels and lazy training"
 
 @claim("M13", _AREA, SquareMatrixEdge, MarchenkoPastur, figure="square-matrix")
 def conditioning(check: Check) -> None:
-    """At n = d the design is infinitely ill conditioned (condition number of order n); away from it, it is well conditioned.
+    """At n = d the condition number of the design is of order n, and for n/d different from 1 it is bounded.
 
-    Edelman's laws by Kolmogorov-Smirnov tests; means of the inverse's trace; condition numbers off the diagonal.
+    The check applies Kolmogorov-Smirnov tests to Edelman's laws, and measures the mean trace of the inverse and condition numbers away from
+    n = d.
     """
     from scipy.stats import kstest
 
@@ -278,9 +283,9 @@ def conditioning(check: Check) -> None:
     medians = [float(np.median(relative[:, 0] / relative[:, -1])) for relative in (square, singular)]
     check.between("exponent in n of the median condition number", log_slope((20, 50), medians).value, 0.7, 1.3)
     check.agree("the two means of Edelman's laws", law, seeds=100 if check.quick else 220)
-    check.note("At n = d the mean of the trace is infinite: medians are reported there.")
+    check.note("At n = d the mean of the trace is infinite. Medians are reported there.")
 
 
 def inverse_trace(X: Array) -> float:
-    """tr (X'X)^+."""
+    """Return tr (X'X)^+."""
     return float((np.linalg.svd(X, compute_uv=False) ** -2.0).sum())

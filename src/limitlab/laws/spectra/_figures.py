@@ -23,7 +23,7 @@ Array = NDArray[np.float64]
 
 
 def marchenko_pastur(quick: bool = True) -> Figure:
-    """Histograms of sample eigenvalues against the Marchenko-Pastur density, for three ratios."""
+    """Draw histograms of sample eigenvalues and the Marchenko-Pastur density, for three ratios."""
     size, seeds = (200, 20) if quick else (800, 20)
     figure, axes = new_figure(columns=3, width=4.3)
     for index, (panel, ratio) in enumerate(zip(axes, (0.1, 0.5, 2.0), strict=True)):
@@ -39,7 +39,7 @@ def marchenko_pastur(quick: bool = True) -> Figure:
 
 
 def distance_to_law(quick: bool = True) -> Figure:
-    """Sup distance between empirical and limiting distribution function as the matrix grows."""
+    """Draw the sup distance between empirical and limiting distribution function as the matrix grows."""
     sizes, seeds = ((50, 100, 200, 400, 800), 16) if quick else ((50, 100, 200, 400, 800, 1600), 20)
     figure, (panel,) = new_figure(width=7.2, height=4.8)
     line = np.geomspace(sizes[0], sizes[-1], 60)
@@ -61,7 +61,7 @@ def distance_to_law(quick: bool = True) -> Figure:
 
 
 def bulks_and_outlier(quick: bool = True) -> Figure:
-    """Three separated bulks of a sample covariance matrix and the eigenvalue that a single spike makes."""
+    """Draw three separated bulks of a sample covariance matrix and the outlier of a single spike."""
     size, seeds, spike = (200, 20, 20.0) if quick else (800, 20, 20.0)
     law = SampleCovariance(ratio=0.15, eigenvalues=(1.0, 4.0, 10.0), weights=(0.5, 0.3, 0.2))
     outlier = law.outlier(spike)
@@ -75,7 +75,7 @@ def bulks_and_outlier(quick: bool = True) -> Figure:
         centres, mean, error = _histogram(bulk, low, high, bins=14)
         simulation_points(panel, centres, centres * mean, centres * error, index)
     panel.axvline(position, color=COLOURS[3], linewidth=RC["lines.linewidth"], label=f"outlier predicted at {position:.2f}")
-    panel.errorbar(  # the spread over draws, not the standard error: one matrix shows one eigenvalue
+    panel.errorbar(  # the spread over draws, not the standard error, because a single matrix has a single outlier
         [tops.mean()],
         [0.3],
         xerr=[tops.std(ddof=1)],
@@ -98,7 +98,7 @@ def bulks_and_outlier(quick: bool = True) -> Figure:
 
 
 def edges(quick: bool = True) -> Figure:
-    """Extreme eigenvalues against size: their approach to the edges, and how often the smallest undershoots its limit."""
+    """Draw the distances of extreme eigenvalues from the edges, and how often the smallest is below its limit."""
     sizes, draws = ((25, 50, 100, 200, 400, 800), 1000) if quick else ((25, 50, 100, 200, 400, 800, 1600, 3200), 1500)
     law = MarchenkoPastur(ratio=0.25)
     ((low, high),) = law.support()
@@ -127,19 +127,19 @@ def edges(quick: bool = True) -> Figure:
 
 
 def _ticks(panel: Axes, values: Sequence[float]) -> None:
-    """Plain numbers at these places of a logarithmic axis."""
+    """Label a logarithmic axis with plain numbers at these values."""
     panel.set_xticks(values, [f"{value:g}" for value in values])
     panel.set_xticks([], minor=True)
 
 
 def _edge_grid(low: float, high: float, count: int = 400) -> Array:
-    """Points that crowd at both edges, where the density has the shape of a square root."""
+    """Return points that are dense at both edges, where the density is like a square root."""
     angle = np.linspace(0, np.pi, count)
     return (low + high) / 2 - (high - low) / 2 * np.cos(angle)
 
 
 def _histogram(draws: Sequence[Array], low: float, high: float, bins: int = 20) -> tuple[Array, Array, Array]:
-    """Bin centres, mean density over the draws and its standard error."""
+    """Return bin centres, mean density over the draws and its standard error."""
     cuts = _edge_grid(low, high, bins + 1)
     width = np.diff(cuts)
     densities = [np.histogram(draw, cuts)[0] / (len(draw) * width) for draw in draws]
@@ -147,7 +147,7 @@ def _histogram(draws: Sequence[Array], low: float, high: float, bins: int = 20) 
 
 
 def _spiked(law: SampleCovariance, size: int, seeds: int, spike: float) -> tuple[Array, Array, list[Array]]:
-    """Top eigenvalues, squared overlaps with the spike's direction, and the other eigenvalues, over drawn matrices."""
+    """Return top eigenvalues, squared overlaps with the spike's direction, and the other eigenvalues of drawn matrices."""
     tops, shares, bulk = [], [], []
     for seed in range(seeds):
         table = law.sample(law.draw(size, seed))
@@ -169,7 +169,7 @@ def _extremes(law: MarchenkoPastur, size: int, draws: int) -> Array:
 
 
 def square_matrix(quick: bool = True) -> Figure:
-    """Laws of the smallest eigenvalue and of the condition number at n = d; the mean of the inverse's trace around it."""
+    """Draw the laws of smallest eigenvalue and condition number at n = d, and the mean trace of the inverse around n = d."""
     figure, (left, right) = new_figure(columns=2)
     law, rng, n = SquareMatrixEdge(), np.random.default_rng(0), 50
     draws = 400 if quick else 3000
@@ -194,8 +194,8 @@ def square_matrix(quick: bool = True) -> Figure:
     few, repeats = np.array([10, 20, 30, 35, 40, 45, 50, 60, 80]), 100 if quick else 1000
     traces = [[inverse_trace(rng.standard_normal((samples, d))) for _ in range(repeats)] for d in few]
     means, errors = mean_and_error(traces, axis=1)
-    seen = few != samples
-    simulation_points(right, few[seen], means[seen], errors[seen], 0, "mean")
+    finite = few != samples
+    simulation_points(right, few[finite], means[finite], errors[finite], 0, "mean")
     simulation_points(right, few, np.median(traces, axis=1), None, 1, "median (the mean at $n=d$ is infinite)")
     finish(right, "columns $d$", r"$\mathrm{tr}\,(X^\top X)^+$", f"$n={samples}$ rows", yscale="log", ylim=(0.2, 3000))
     return figure

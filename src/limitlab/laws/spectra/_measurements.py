@@ -1,7 +1,7 @@
-"""What the laws of spectra share: what they compare with a drawn matrix, and how it is measured.
+"""Observables, measurements and base class of the laws of spectra.
 
-Positions are fractions of the way from the lowest to the highest edge, so that one list of them fits every law; the
-distribution function is read there. The other observables are single numbers.
+The distribution function is evaluated at positions that are fractions of the way from the lowest to the highest edge, so that the same
+positions suit every law. The other observables are single numbers.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from limitlab.models.designs import Entries
 Array = NDArray[np.float64]
 
 
-# Linear statistics are off by 1/p, edges by p^(-2/3) (Tracy-Widom); the rank is exact.
+# gaps are of order 1/p for linear statistics and p^(-2/3) for edges (Tracy-Widom); the rank has none
 OBSERVABLES = {
     **shared("cdf"),
     **shared("second_moment", "stieltjes_transform", scalar=True),
@@ -29,7 +29,7 @@ OBSERVABLES = {
 
 
 def points(positions: ArrayLike, low: ArrayLike, high: ArrayLike) -> Array:
-    """Eigenvalues at the given fractions of the way between the edges; positions are the last axis.
+    """Return the points at the given fractions of the way between the edges. Positions are the last axis.
 
     >>> points([0.0, 0.5], 1.0, 3.0)
     array([1., 2.])
@@ -39,7 +39,7 @@ def points(positions: ArrayLike, low: ArrayLike, high: ArrayLike) -> Array:
 
 
 def measure(eigenvalues: Array, rank: int, at: Array, shift: float) -> dict[str, ArrayLike]:
-    """The observables of one drawn spectrum (in increasing order), of which `rank` are not forced to be zero."""
+    """Return the observables of a drawn spectrum in increasing order, of which all but `rank` eigenvalues must be zero."""
     size = len(eigenvalues)
     return dict(
         cdf=np.searchsorted(eigenvalues, at, side="right") / size,
@@ -52,18 +52,25 @@ def measure(eigenvalues: Array, rank: int, at: Array, shift: float) -> dict[str,
 
 
 class SpectralLaw(Law):
-    """A law of sample covariance matrices: a subclass says how a spectrum is drawn and where it is read."""
+    """Base class of laws of sample covariance matrices.
+
+    A subclass defines how a spectrum is drawn and at which points its distribution function is evaluated.
+    """
 
     observables = OBSERVABLES
     simulation = Experiment(
         "dimension p",
-        sizes=(150, 300, 600),  # up to 400, finite-size effects hide 5.4 % of the smallest eigenvalue at ratio 3
+        sizes=(
+            150,
+            300,
+            600,
+        ),  # with sizes up to 400 the comparison misses an error of 5.4 % in the smallest eigenvalue at ratio 3
         draws=80,
     )
 
     positions: float | tuple[float, ...] = parameter(
         (0.1, 0.3, 0.5, 0.7, 0.9),
-        "where the distribution function is read",
+        "positions at which the distribution function is evaluated",
         note="fractions of the way between the outer edges",
         kind="coordinate",
         above=0,
@@ -74,28 +81,28 @@ class SpectralLaw(Law):
 
     @abstractmethod
     def sample_eigenvalues(self, draw: Draw) -> Array:
-        """The eigenvalues of one drawn sample covariance matrix, in increasing order."""
+        """Return the eigenvalues of one drawn sample covariance matrix, in increasing order."""
 
     @abstractmethod
     def reading_points(self) -> Array:
-        """The eigenvalues at the law's positions."""
+        """Return the points that belong to the law's positions."""
 
     @abstractmethod
     def rank(self, draw: Draw) -> int:
-        """How many eigenvalues of a draw are not forced to be zero."""
+        """Return the number of eigenvalues of a draw that need not be zero."""
 
     def measured(self, draw: Draw, positions: Array) -> Values:
-        """One drawn matrix, read between the edges that whole numbers of dimensions and samples give; its eigenvalues too."""
+        """Measure one drawn matrix, with positions between the edges for its whole numbers of dimensions and samples."""
         eigenvalues = self.sample_eigenvalues(draw)
         at = self.realised(draw.size).reading_points()
         return {**measure(eigenvalues, self.rank(draw), at, self.shift), "eigenvalues": eigenvalues}
 
 
-# -- Eigenvalues of sample covariance matrices: from a drawn table, or for Gaussian entries from an equivalent small m
+# -- eigenvalues of a drawn table, and of an equivalent bidiagonal matrix for Gaussian entries -------------------------
 
 
 def sample_eigenvalues(X: ArrayLike) -> Array:
-    """All p eigenvalues of X^T X / n in increasing order; those forced to zero by p > n are exactly zero.
+    """Return all p eigenvalues of X^T X / n in increasing order. The zeros due to p > n are exact.
 
     >>> sample_eigenvalues([[3.0, 0.0, 1.0], [1.0, 0.0, -3.0]]).round(12)
     array([0., 5., 5.])
@@ -108,10 +115,10 @@ def sample_eigenvalues(X: ArrayLike) -> Array:
 
 
 def extreme_eigenvalues(rng: np.random.Generator, dimension: int, samples: int) -> tuple[float, float]:
-    """Smallest non-zero and largest eigenvalue of X^T X / n for a Gaussian X, in time linear in the size.
+    """Return the smallest non-zero and the largest eigenvalue of X^T X / n for a Gaussian X, in linear time.
 
     Householder reflections turn a Gaussian table into a bidiagonal one whose entries are independent chi variables
-    (Dumitriu and Edelman 2002), so the eigenvalues have exactly the law of those of a drawn table, without drawing it.
+    (Dumitriu and Edelman 2002), so the eigenvalues have exactly the same distribution as those of a drawn table.
 
     >>> low, high = extreme_eigenvalues(np.random.default_rng(0), dimension=500, samples=2000)
     >>> bool(abs(low - 0.25) < 0.02 and abs(high - 2.25) < 0.06)
@@ -123,6 +130,6 @@ def extreme_eigenvalues(rng: np.random.Generator, dimension: int, samples: int) 
     diagonal = rng.chisquare(np.arange(many, many - few, -1.0))
     below = rng.chisquare(np.arange(few - 1, 0, -1.0))
     main = diagonal + np.concatenate([[0.0], below])
-    beside = np.sqrt(diagonal[:-1] * below)
-    ends = [eigvalsh_tridiagonal(main, beside, select="i", select_range=(k, k))[0] for k in (0, few - 1)]
+    off_diagonal = np.sqrt(diagonal[:-1] * below)
+    ends = [eigvalsh_tridiagonal(main, off_diagonal, select="i", select_range=(k, k))[0] for k in (0, few - 1)]
     return max(float(ends[0]), 0.0) / samples, float(ends[1]) / samples

@@ -1,14 +1,14 @@
 """The Marchenko-Pastur law.
 
-Setting.  X is n x p with independent entries of mean 0 and variance sigma^2; S = X^T X / n is the sample covariance of n
+Setting.  X is n x p with independent entries of mean 0 and variance sigma^2. S = X^T X / n is the sample covariance of n
           samples in dimension p, whose population covariance is sigma^2 times the identity.
-Limit.    n, p -> infinity with p/n -> gamma (`ratio`: dimension over samples).
+Limit.    n, p -> infinity with p/n -> gamma (`ratio`, dimension over samples).
 Result.   The eigenvalues of S fill [a, b] = sigma^2 (1 -+ sqrt(gamma))^2 with density
           sqrt((b - x)(x - a)) / (2 pi sigma^2 gamma x), plus an atom 1 - 1/gamma at zero when gamma > 1
           (docs/theory/spectra.md, eqs. 1 and 2). The transform m(z), the integral of dmu(x) / (x - z), is the root of
           1 + z m = sigma^2 m / (1 + gamma sigma^2 m) with Im m > 0 for Im z > 0 (eq. 5). The extreme eigenvalues tend to a
-          and b (Bai and Yin), from which they stay a distance of order p^(-2/3).
-Status.   Theorem (Marchenko and Pastur 1967; edges: Bai and Yin 1993).
+          and b (Bai and Yin), at a distance of order p^(-2/3).
+Status.   Theorem (Marchenko and Pastur 1967; for the edges Bai and Yin 1993).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Array = NDArray[np.float64]
 def limit(
     ratio: ArrayLike, variance: ArrayLike = 1.0, positions: ArrayLike = (0.5,), shift: ArrayLike = 1.0
 ) -> dict[str, Array]:
-    """Observables of the limit as arrays over the broadcast parameters, with the positions as a last axis.
+    """Return the observables of the limit as arrays over the broadcast parameters, with positions as the last axis.
 
     >>> values = limit(ratio=[0.25, 4.0], positions=[0.5])
     >>> values["largest_eigenvalue"].ravel().tolist(), values["atom"].ravel().tolist()
@@ -72,7 +72,7 @@ class MarchenkoPastur(SpectralLaw):
     )
     references = ("marchenko1967distribution", "bai1993limit")
     page = "spectra"
-    # A variance that is not 1; without and with a mass at zero
+    # Variances that are not 1, without and with a mass at zero
     points = (
         dict(ratio=0.3, variance=1.5, shift=0.7),
         dict(ratio=3.0, variance=0.6, shift=1.3),
@@ -84,44 +84,44 @@ class MarchenkoPastur(SpectralLaw):
     # -- the limit ----------------------------------------------------------------------------------------------------
 
     def support(self) -> list[tuple[float, float]]:
-        """The bulk as a list of one (low, high); the atom at zero is not in it."""
+        """Return the bulk as a list of one (low, high), without the atom at zero."""
         low, high = numerics.edges(self.ratio, self.variance)
         return [(float(low), float(high))]
 
     def atom(self) -> float:
-        """Mass at zero."""
+        """Return the mass at zero."""
         return float(numerics.atom(self.ratio))
 
     def density(self, x: ArrayLike) -> Array:
-        """Density of the continuous part."""
+        """Return the density of the continuous part."""
         return numerics.density(x, self.ratio, self.variance)
 
     def cdf(self, x: ArrayLike) -> Array:
-        """Distribution function, atom included."""
+        """Return the distribution function, including the atom."""
         return numerics.cdf(x, self.ratio, self.variance)
 
     def stieltjes(self, z: ArrayLike) -> NDArray[Any]:
-        """Stieltjes transform; real outside the support for real z, else complex (x + 0j is the limit from above)."""
+        """Return the Stieltjes transform, real for real z outside the support, else complex; x + 0j is the limit from above."""
         return numerics.stieltjes(z, self.ratio, self.variance)
 
     def moment(self, order: int) -> float:
-        """The moment E x^k of the spectrum."""
+        """Return the moment E x^k of the spectrum."""
         return float(numerics.moment(order, self.ratio, self.variance))
 
     def reading_points(self) -> Array:
-        """The eigenvalues at the law's positions."""
+        """Return the points that belong to the law's positions."""
         return points(self.positions, *self.support()[0])
 
     def predicted(self, positions: Array, ratio: Array, variance: Array, shift: Array) -> Values:
-        """The limit over arrays of `ratio`, `variance` and `shift`."""
+        """Evaluate the limit over arrays of `ratio`, `variance` and `shift`."""
         return {**limit(ratio[..., 0], variance[..., 0], positions, shift[..., 0]), "accuracy": CLOSED_FORM}
 
     # -- the experiment -----------------------------------------------------------------------------------------------
 
     def sample_eigenvalues(self, draw: Draw) -> Array:
-        """The eigenvalues of one drawn sample covariance matrix, in increasing order."""
+        """Return the eigenvalues of one drawn sample covariance matrix, in increasing order."""
         return sample_eigenvalues(draw_design(draw.rng, draw.count("ratio"), [self.variance], [draw.size], self.entries).X)
 
     def rank(self, draw: Draw) -> int:
-        """At most as many eigenvalues as samples are not zero."""
+        """Return the smaller of the numbers of dimensions and samples."""
         return min(draw.size, draw.count("ratio"))

@@ -2,15 +2,15 @@
 
 Setting.  n samples x_i = Sigma^(1/2) z_i in dimension p, z with independent entries of mean 0 and variance 1. Sigma has
           eigenvalue s_k in a share w_k of the dimensions. S = X^T X / n.
-Limit.    n, p -> infinity with p/n -> gamma (`ratio`: dimension over samples).
-Result.   The companion transform v(z) = -1/u(z), that of the n x n matrix X X^T / n, solves Silverstein's equation
+Limit.    n, p -> infinity with p/n -> gamma (`ratio`, dimension over samples).
+Result.   The companion transform v(z) = -1/u(z) is the transform of the n x n matrix X X^T / n. It solves Silverstein's equation
 
               z = psi(u) = u + gamma sum_k w_k s_k u / (u - s_k),    Im u > 0                                        (8)
 
-          and everything else follows from u (docs/theory/spectra.md, eqs. 9-14): m(z) = [v(z) + (1 - gamma)/z] / gamma, the
-          density Im v / (pi gamma), the distribution function in closed form, the edges (critical values of psi), the
-          masses of separate bulks, and where a single spike of Sigma shows up in S.
-Status.   Theorem (Silverstein 1995; outliers: Baik and Silverstein 2006, Paul 2007, Bai and Yao 2012).
+          The other results follow from u (docs/theory/spectra.md, eqs. 9-14). They are m(z) = [v(z) + (1 - gamma)/z] / gamma,
+          the density Im v / (pi gamma), the distribution function in closed form, the edges (critical values of psi), the
+          masses of separate bulks, and the eigenvalue of S that belongs to a single spike of Sigma.
+Status.   Theorem (Silverstein 1995; for outliers Baik and Silverstein 2006, Paul 2007, Bai and Yao 2012).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Array = NDArray[np.float64]
 
 @lru_cache(maxsize=64)
 def spectrum(eigenvalues: tuple[float, ...], weights: tuple[float, ...], ratio: float) -> SampleSpectrum:
-    """The limiting spectrum, kept for the next question about the same law."""
+    """Return the limiting spectrum, cached by its parameters."""
     return SampleSpectrum(eigenvalues, weights, ratio=ratio)
 
 
@@ -65,7 +65,7 @@ class SampleCovariance(SpectralLaw):
     )
     references = ("silverstein1995strong", "silverstein1995analysis", "bai2012sample")
     page = "spectra"
-    # Three groups below ratio 1; two above it, with a mass at zero
+    # Three groups at a ratio below 1, and two groups at a ratio above 1, with a mass at zero
     points = (
         dict(ratio=0.2, eigenvalues=(0.5, 1.0, 4.0), weights=(0.3, 0.5, 0.2), shift=0.7),
         dict(ratio=3.0, eigenvalues=(1.0, 2.0), weights=(0.7, 0.3)),
@@ -96,48 +96,48 @@ class SampleCovariance(SpectralLaw):
         return spectrum(self.eigenvalues, self.weights, self.ratio)
 
     def support(self) -> list[tuple[float, float]]:
-        """The bulks from left to right as (low, high); the atom at zero is not among them."""
+        """Return the bulks from left to right as (low, high), without the atom at zero."""
         return self.spectrum.support()
 
     def bulk_masses(self) -> list[float]:
-        """Mass of each bulk; together with the atom they add up to one."""
+        """Return the mass of each bulk. The masses and the atom add up to one."""
         return self.spectrum.bulk_masses()
 
     def atom(self) -> float:
-        """Mass at zero."""
+        """Return the mass at zero."""
         return self.spectrum.atom()
 
     def density(self, x: ArrayLike) -> Array:
-        """Density of the continuous part."""
+        """Return the density of the continuous part."""
         return self.spectrum.density(x)
 
     def cdf(self, x: ArrayLike) -> Array:
-        """Distribution function, atom included."""
+        """Return the distribution function, including the atom."""
         return self.spectrum.cdf(x)
 
     def stieltjes(self, z: ArrayLike) -> NDArray[Any]:
-        """Stieltjes transform; real outside the support for real z, else complex (x + 0j is the limit from above)."""
+        """Return the Stieltjes transform, real for real z outside the support, else complex; x + 0j is the limit from above."""
         return self.spectrum.stieltjes(z)
 
     def companion(self, z: ArrayLike) -> NDArray[Any]:
-        """Stieltjes transform of the n x n matrix X X^T / n, with the same conventions."""
+        """Return the Stieltjes transform of the n x n matrix X X^T / n, with the same conventions."""
         return self.spectrum.companion(z)
 
     def moment(self, order: int) -> float:
-        """The moment E x^k of the spectrum."""
+        """Return the moment E x^k of the spectrum."""
         return self.spectrum.moment(order)
 
     def outlier(self, spike: float) -> tuple[float, float] | None:
-        """Position and squared overlap of the sample eigenvalue that a spike of Sigma makes; None if it drowns."""
+        """Return position and squared overlap of the sample eigenvalue of a spike of Sigma, or None without an outlier."""
         return self.spectrum.outlier(spike)
 
     def reading_points(self) -> Array:
-        """The eigenvalues at the law's positions."""
+        """Return the points that belong to the law's positions."""
         bulks = self.support()
         return points(self.positions, bulks[0][0], bulks[-1][1])
 
     def predicted(self, positions: Array, shift: Array) -> Values:
-        """The limit: every spectrum is solved on its own."""
+        """Evaluate the limit for one spectrum."""
         return dict(
             cdf=self.cdf(self.reading_points()),
             second_moment=self.moment(2),
@@ -151,20 +151,20 @@ class SampleCovariance(SpectralLaw):
     # -- the experiment -----------------------------------------------------------------------------------------------
 
     def group_sizes(self, draw: Draw) -> list[int]:
-        """Number of dimensions in each group."""
+        """Return the number of dimensions in each group."""
         return [int(count) for count in apportion(draw.size, self.weights)]
 
     def sample(self, draw: Draw) -> Array:
-        """A table of samples, shape (n, size)."""
+        """Return a table of samples, shape (n, size)."""
         return draw_design(draw.rng, draw.count("ratio"), self.eigenvalues, self.group_sizes(draw), self.entries).X
 
     def sample_eigenvalues(self, draw: Draw) -> Array:
-        """The eigenvalues of one drawn sample covariance matrix, in increasing order."""
+        """Return the eigenvalues of one drawn sample covariance matrix, in increasing order."""
         X = self.sample(draw)
         positive = sample_eigenvalues(X[:, np.any(X != 0, axis=0)])  # null directions of Sigma give exact zeros
         return np.concatenate([np.zeros(draw.size - positive.size), positive])
 
     def rank(self, draw: Draw) -> int:
-        """At most as many eigenvalues as samples, and as dimensions that Sigma does not annul, are not zero."""
-        seen = sum(count for count, value in zip(self.group_sizes(draw), self.eigenvalues, strict=True) if value > 0)
-        return min(draw.count("ratio"), seen)
+        """Return the smaller of the number of samples and the number of dimensions with positive population eigenvalue."""
+        positive = sum(count for count, value in zip(self.group_sizes(draw), self.eigenvalues, strict=True) if value > 0)
+        return min(draw.count("ratio"), positive)

@@ -1,13 +1,13 @@
-"""Square Gaussian matrices: why the singularity at n = d.
+"""Smallest eigenvalue and condition number of square Gaussian matrices.
 
-Setting.  X an n x n matrix with independent standard Gaussian entries, lambda_min the smallest eigenvalue of X'X, kappa the condition
-          number of X (the ratio of its extreme singular values).
+Setting.  X is an n x n matrix with independent standard Gaussian entries, lambda_min the smallest eigenvalue of X'X, and kappa the
+          condition number of X, the ratio of its extreme singular values.
 Limit.    n -> infinity (the size).
 Result.   docs/theory/spectra.md, equations (15)-(17):
 
               P(n lambda_min <= x) -> 1 - exp(-x/2 - sqrt x),    P(kappa/n <= x) -> exp(-2/x - 2/x^2).
 
-          Away from n = d the condition number stays bounded, (1 + sqrt g)/|1 - sqrt g| with g = d/n (`MarchenkoPastur`).
+          Away from n = d the condition number tends to (1 + sqrt g)/|1 - sqrt g| with g = d/n (`MarchenkoPastur`).
 Status.   Theorem (Edelman 1988).
 """
 
@@ -30,7 +30,9 @@ Array = NDArray[Any]
 
 
 def mean_inverse_trace(n: ArrayLike, d: ArrayLike) -> Array:
-    """E tr (X'X)^+ of an n x d matrix with standard Gaussian entries, at finite size; infinite for |n - d| <= 1. Broadcasts.
+    """Return E tr (X'X)^+ for an n x d matrix with standard Gaussian entries, which is infinite for |n - d| <= 1.
+
+    The result is exact at finite size. Arguments broadcast.
 
     >>> mean_inverse_trace([40, 40, 40], [36, 44, 40]).round(6).tolist()
     [12.0, 13.333333, inf]
@@ -45,7 +47,7 @@ def mean_inverse_trace(n: ArrayLike, d: ArrayLike) -> Array:
 
 
 def mean_log_condition() -> float:
-    """lim E log kappa - log n: the mean of log x under exp(-2/x - 2/x^2), by the trapezoidal rule in log x.
+    """Return lim E log kappa - log n, the mean of log x under exp(-2/x - 2/x^2), by the trapezoidal rule in log x.
 
     >>> round(mean_log_condition(), 9)
     1.537089435
@@ -70,7 +72,7 @@ class SquareMatrixEdge(Law):
 
     status = "theorem"
     regime = "n = d -> infinity"
-    assumptions = ("independent standard Gaussian entries (others with the same variance give the same limit)",)
+    assumptions = ("independent standard Gaussian entries (other entries with the same variance have the same limit)",)
     references = ("edelman1988eigenvalues",)
     page = "spectra"
     observables = {
@@ -80,22 +82,22 @@ class SquareMatrixEdge(Law):
         ),
     }
     simulation = Experiment("number of rows and columns n", sizes=(10, 20, 40), draws=220)
-    # There is nothing to choose
+    # The law has no parameters
     points = ({},)
 
     matrices: int = parameter(200, "matrices in one draw", kind="experiment", least=1)
 
     def draw_cost(self, size: int) -> Cost:
-        """All matrices of a draw."""
+        """Return the cost of all matrices of a draw."""
         return Cost(1.1 * self.matrices * size**2 + 1e5, 0.4 * self.matrices * size**3 + 1e7)
 
     def smallest_cdf(self, x: ArrayLike) -> Array:
-        """P(n lambda_min <= x) in the limit."""
+        """Return P(n lambda_min <= x) in the limit."""
         level = np.maximum(np.asarray(x, dtype=float), 0.0)
         return np.asarray(-np.expm1(-level / 2 - np.sqrt(level)))
 
     def smallest_quantile(self, p: ArrayLike) -> Array:
-        """The inverse of `smallest_cdf`: sqrt x = -1 + sqrt(1 + 2 q) with q = -log(1 - p)."""
+        """Return the inverse of `smallest_cdf`, sqrt x = -1 + sqrt(1 + 2 q) with q = -log(1 - p)."""
         share = np.asarray(p, dtype=float)
         if not ((share >= 0) & (share <= 1)).all():
             raise Refused(f"p = {p!r} is not allowed: must be between 0 and 1 (probabilities)")
@@ -104,19 +106,19 @@ class SquareMatrixEdge(Law):
             return np.asarray(np.where(share < 1, (2 * q / (1 + np.sqrt(1 + 2 * q))) ** 2, np.inf))
 
     def condition_cdf(self, x: ArrayLike) -> Array:
-        """P(kappa/n <= x) in the limit."""
+        """Return P(kappa/n <= x) in the limit."""
         level = np.asarray(x, dtype=float)
         with np.errstate(divide="ignore"):
             inverse = np.where(level > 0, 1 / np.maximum(level, 1e-150), np.inf)
         return np.asarray(np.exp(-2 * inverse - 2 * inverse**2))
 
     def predicted(self) -> Values:
-        """Moments of the two laws."""
+        """Evaluate the moments of the two limiting distributions."""
         mean = 2 * (1 - math.sqrt(2 * math.pi * math.e) * ndtr(-1.0))
         return dict(smallest=mean, condition_number=mean_log_condition(), accuracy=1e-13)
 
     def measured(self, draw: Draw) -> Values:
-        """Singular values of a number of matrices."""
+        """Measure the singular values of `matrices` matrices."""
         n = draw.size
         singular = np.linalg.svd(draw.rng.standard_normal((self.matrices, n, n)), compute_uv=False)
         smallest = n * singular[:, -1] ** 2
