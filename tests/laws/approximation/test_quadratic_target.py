@@ -292,7 +292,10 @@ def test_sgd_that_diverges_says_so():
         (dict(eigenvalues=(1.0, 2.0), feature_covariance=(1.0,)), "feature_covariance of 1 numbers is not allowed"),
         (dict(eigenvalues=(1.0, 2.0), feature_covariance=(0.0, 0.0)), "feature_covariance of 2 numbers is not allowed"),
         (dict(eigenvalues=(1.0, 2.0), feature_covariance=(1.0, -1.0)), "feature_covariance = .* is not allowed"),
-        (dict(model="nt", eigenvalues=(1.0, 2.0), feature_covariance=(1.0, 1.0)), "feature_covariance is not allowed for model = 'nt'"),
+        (
+            dict(model="nt", eigenvalues=(1.0, 2.0), feature_covariance=(1.0, 1.0)),
+            "feature_covariance is not allowed for model = 'nt'",
+        ),
         (dict(model="nn", activation="relu"), "activation = 'relu' is not allowed for model = 'nn'"),
         (
             dict(eigenvalues=(1.0, 2.0), feature_covariance=(1.0, 2.0), activation="relu"),
