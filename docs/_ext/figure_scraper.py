@@ -1,4 +1,4 @@
-"""Figures of the gallery: the house style makes them without pyplot, so they are taken from the example's variables.
+"""Collect the figures of a gallery script from its variables, because limitlab makes its figures without pyplot.
 
 The index shows the left panel of a picture that is wider than twice its height: the whole would be too small to see anything.
 """

@@ -211,7 +211,7 @@ def test_verify_without_ids_checks_the_claims_of_the_package_only(homes: dict[st
     assert [record["id"] for record in result] == ["folder_laws:X1"]
     (tmp_path / "no_claims_here.py").write_text("")
     try:
-        assert "states no claims" in run("verify", "--laws", "no_claims_here.py", code=2).stderr
+        assert "contains no claims" in run("verify", "--laws", "no_claims_here.py", code=2).stderr
     finally:
         forget("no_claims_here")
 

@@ -477,7 +477,7 @@ def test_verify_a_real_claim() -> None:
         ("sweep /no/such/file.toml", "cannot be read: No such file"),
         ("verify Z99", "there is no claim 'Z99'"),
         ("figure no-such-figure", "there is no figure 'no-such-figure'"),
-        ("figure", "name a figure"),
+        ("figure", "id of a figure is missing"),
         ("figure ridge-double-descent --out a.gif", "--out a.gif: the name must end in .png or .svg or .pdf"),
         ("figure ridge-double-descent --format png,gif", "--format png,gif: the formats are png, svg, pdf"),
         ("report --out /no/such/folder/report.html", "there is no folder '/no/such/folder'"),

@@ -1,5 +1,5 @@
 # Written by `python -m limitlab._core.index`; do not edit.
-"""Tools that use the laws on your own data or network: learning curves, when to stop training, sizes of studies, Hessian spectra."""
+"""Tools that apply the laws to your own data or network."""
 
 from .forecast import Forecast as Forecast
 from .forecast import ForecastClassifier as ForecastClassifier
