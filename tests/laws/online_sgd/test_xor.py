@@ -142,7 +142,7 @@ def test_winning_neurons_win_again():
 
 def test_strong_penalty_leaves_nothing():
     law = XorMixture(width=5, regularizer=0.2, networks=3)
-    with pytest.warns(UserWarning, match="only the zero fixed point"):
+    with pytest.warns(UserWarning, match="1/8"):
         assert float(law.theory().captured_classes) == 0
     assert law.fixed_components() == 1
     assert float(law.simulate(100, 0).captured_classes) == 0
