@@ -253,7 +253,7 @@ def test_samples_for_inverts_the_curve():
     wanted = model.learning_curve([100]).test_error.item()
     assert abs(model.samples_for(wanted * 1.0001).n.item() - 100) <= 1
     assert model.samples_for(wanted * 0.98).n.item() > 100
-    with pytest.raises(UnreachableTarget, match="error = .* cannot be reached"):
+    with pytest.raises(UnreachableTarget, match=r"error = .* cannot be reached"):
         model.samples_for(1e-3)
 
 

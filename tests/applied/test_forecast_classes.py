@@ -151,7 +151,7 @@ def test_what_is_refused():
         numbers.learning_curve([50], metric="error")
     with pytest.raises(ValueError, match="metric = 'auk' is not allowed: give one of mse, error, accuracy, auc"):
         labels.learning_curve([50], metric="auk")
-    with pytest.raises(ValueError, match="n = 800 is not allowed.*at most N = 400"):
+    with pytest.raises(ValueError, match=r"n = 800 is not allowed.*at most N = 400"):
         labels.learning_curve([800], metric=lambda scores, labels: 0.0)
     with pytest.raises(ValueError, match="must be at most N = 400"):
         labels.surrogate_scores(401)

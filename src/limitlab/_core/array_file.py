@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limitlab._core.files import replacing
+from limitlab.errors import Refused
 
 DIGEST_LENGTH = 32
 """Bytes of a SHA-256 hash."""
@@ -132,7 +133,7 @@ def _pieces(arrays: Mapping[str, NDArray[Any]], about: Mapping[str, Any]) -> Ite
 def _check_type(name: str, dtype: np.dtype[Any]) -> None:
     """Raise ValueError if an array of this type is not determined by its bytes, its shape and the name of its type."""
     if dtype.hasobject or dtype.names is not None:
-        raise ValueError(f"{name} of type {dtype} is not allowed: must hold numbers, truth values or texts")
+        raise Refused(f"{name} of type {dtype} is not allowed: must hold numbers, truth values or texts")
 
 
 def _order(array: NDArray[Any]) -> str:

@@ -21,6 +21,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from limitlab.errors import Refused
+
 _OURSELVES = secrets.token_hex(4)
 _TEMPORARY = re.compile(r"\.(?P<host>[0-9a-f]{8})-(?P<process>\d+)-(?P<token>[0-9a-f]{8})-[0-9a-f]{8}\.tmp\Z")
 _ABANDONED_AFTER = 24 * 3600.0
@@ -76,20 +78,20 @@ def require_writable(path: str | os.PathLike[str]) -> Path:
     >>> require_writable("/no/such/folder/result.csv")
     Traceback (most recent call last):
     ...
-    ValueError: cannot write to '/no/such/folder/result.csv': there is no folder '/no/such/folder'
+    limitlab.errors.Refused: cannot write to '/no/such/folder/result.csv': there is no folder '/no/such/folder'
     """
     target = Path(path)
     if target.is_dir():
-        raise ValueError(f"cannot write to '{target}': it is a folder, give the name of a file")
+        raise Refused(f"cannot write to '{target}': it is a folder, give the name of a file")
     if not target.parent.is_dir():
-        raise ValueError(f"cannot write to '{target}': there is no folder '{target.parent}'")
+        raise Refused(f"cannot write to '{target}': there is no folder '{target.parent}'")
     try:
         with tempfile.TemporaryFile(dir=target.parent):
             pass
     except OSError as error:
-        raise ValueError(f"cannot write to '{target}': {error.strerror}") from None
+        raise Refused(f"cannot write to '{target}': {error.strerror}") from None
     if target.exists() and not os.access(target, os.W_OK):
-        raise ValueError(f"cannot write to '{target}': the file is read-only")
+        raise Refused(f"cannot write to '{target}': the file is read-only")
     return target
 
 

@@ -20,6 +20,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from limitlab.errors import Refused
+
 FLAT = ("laws", "lab", "applied", "plotting", "show")
 """Packages that export the names of their modules themselves, as `limitlab.laws.Ridge`."""
 BY_MODULE = ("numerics", "models")
@@ -91,7 +93,7 @@ def exports(package: str) -> dict[str, str]:
         for name in module.__all__:
             home = module.__name__.removeprefix(f"{package}.")
             if name in homes:
-                raise ValueError(f"{package}.{name} is exported by two modules: {homes[name]} and {home}")
+                raise Refused(f"{package}.{name} is exported by two modules: {homes[name]} and {home}")
             homes[name] = home
     return dict(sorted(homes.items()))
 

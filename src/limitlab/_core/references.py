@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from importlib.resources import files
 from pathlib import Path
 
-from limitlab.errors import did_you_mean
+from limitlab.errors import Refused, did_you_mean
 
 BIBLIOGRAPHY = files("limitlab") / "references.bib"
 
@@ -47,7 +47,7 @@ def read_entries(text: str, name: str) -> dict[str, str]:
     """Return the BibTeX entries of a text by key. Error messages contain `name`, the name of the file."""
     entries = [(match[2], match[0]) for match in _ENTRY.finditer(text)]
     if len(dict(entries)) < len(entries):
-        raise ValueError(f"two entries of {name} have the same key: rename one of them")
+        raise Refused(f"two entries of {name} have the same key: rename one of them")
     return dict(entries)
 
 
@@ -56,7 +56,7 @@ def bibtex(keys: Iterable[str], law: type | None = None) -> list[str]:
     known = {**bibliography(), **own_entries(law)}
     for key in keys:
         if key not in known:
-            raise ValueError(f"there is no reference {key!r} in references.bib: {did_you_mean(key, known)}")
+            raise Refused(f"there is no reference {key!r} in references.bib: {did_you_mean(key, known)}")
     return [known[key] for key in keys]
 
 

@@ -34,7 +34,7 @@ from typing import Any
 from limitlab._core.draws import is_builtin
 from limitlab._core.law import Law
 from limitlab._core.listing import index
-from limitlab.errors import did_you_mean
+from limitlab.errors import Refused, did_you_mean
 
 ENTRY_POINTS = "limitlab.laws"
 """Group of the entry points through which installed packages declare their laws."""
@@ -83,7 +83,7 @@ class Package:
                 if not defined_here or name.startswith("_"):
                     continue
                 if name in laws:
-                    raise ValueError(
+                    raise Refused(
                         f"two modules of {self.name!r} define the law {name}: {laws[name].__module__} and {module.__name__}; "
                         "rename one of the two classes"
                     )
@@ -104,7 +104,7 @@ class Package:
             except Exception as error:  # a foreign module can raise any error
                 sentence = f"the module {part!r} of the package {self.name!r} cannot be imported"
                 if not self.installed:
-                    raise ValueError(f"{sentence}: {_failure(error)}") from error
+                    raise Refused(f"{sentence}: {_failure(error)}") from error
                 _warn(f"{sentence} and is left out: {_failure(error)}")
                 self._parts[part] = []
         return self._parts[part]
@@ -205,7 +205,7 @@ def load_laws(place: str | os.PathLike[str]) -> dict[str, type[Law]]:
     source, name = Path(place), package_name(place)
     is_file = source.suffix == ".py" and source.is_file()
     if not (is_file or source.is_dir()) or not is_module_name(name):
-        raise ValueError(
+        raise Refused(
             f"laws = {str(place)!r} is not allowed: must be a Python file such as my_laws.py, or a folder of such files "
             "whose name is a Python name"
         )
@@ -216,7 +216,7 @@ def load_laws(place: str | os.PathLike[str]) -> dict[str, type[Law]]:
         importlib.invalidate_caches()
     try:
         if not is_free(name, source):
-            raise ValueError(
+            raise Refused(
                 f"laws = {str(place)!r} is not allowed: another module is called {name!r}; rename the file or folder"
             )
         package = Package(name)
@@ -234,7 +234,7 @@ def _imported_laws(package: Package, place: str) -> dict[str, type[Law]]:
     try:
         return package.laws
     except Exception as error:  # the file of a user can raise any error
-        raise ValueError(f"laws = {place!r} cannot be imported: {_failure(error)}; correct the file") from error
+        raise Refused(f"laws = {place!r} cannot be imported: {_failure(error)}; correct the file") from error
 
 
 def is_module_name(name: str) -> bool:
@@ -324,9 +324,9 @@ def find_law(name: str) -> type[Law]:
     if len(matches) == 1:
         return matches[0]
     if matches:
-        raise ValueError(f"law {name!r} is ambiguous: write one of {', '.join(sorted(map(law_id, matches)))}")
+        raise Refused(f"law {name!r} is ambiguous: write one of {', '.join(sorted(map(law_id, matches)))}")
     known = [*index()["laws"], *(name for package in packages().values() for name in package.laws)]
-    raise ValueError(f"there is no law {name!r}: {did_you_mean(name, known)}")
+    raise Refused(f"there is no law {name!r}: {did_you_mean(name, known)}")
 
 
 def as_law(law: Law | type[Law] | str) -> Law | type[Law]:
@@ -339,9 +339,7 @@ def as_law(law: Law | type[Law] | str) -> Law | type[Law]:
         return find_law(law)
     if isinstance(law, Law) or _is_law(law):
         return law
-    raise ValueError(
-        f"law = {law!r} is not a law: give an instance such as limitlab.laws.Ridge(ratio=2.0), a class or a name"
-    )
+    raise Refused(f"law = {law!r} is not a law: give an instance such as limitlab.laws.Ridge(ratio=2.0), a class or a name")
 
 
 def law_at_defaults(law: Law | str) -> Law:
@@ -353,7 +351,7 @@ def law_at_defaults(law: Law | str) -> Law:
     if isinstance(law, str):
         return find_law(law)()
     if not isinstance(law, Law):
-        raise ValueError(f"law = {law!r} is not a law: give an instance such as limitlab.laws.Ridge(ratio=2.0), or a name")
+        raise Refused(f"law = {law!r} is not a law: give an instance such as limitlab.laws.Ridge(ratio=2.0), or a name")
     return law
 
 
@@ -414,17 +412,17 @@ def _foreign(name: str) -> type[Law]:
     if package is not None:
         spelt = {letters(known): law for known, law in package.laws.items()}
         if letters(attribute) not in spelt:
-            raise ValueError(f"there is no law {name!r}: {did_you_mean(attribute, package.laws)}")
+            raise Refused(f"there is no law {name!r}: {did_you_mean(attribute, package.laws)}")
         return spelt[letters(attribute)]
     if home.partition(".")[0] == "limitlab" and ":" not in attribute:
         return find_law(attribute)
     if home not in sys.modules:
-        raise ValueError(
+        raise Refused(
             f"there is no law {name!r}: its module is not loaded; import it first, or give its file with --laws FILE.py"
         )
     law = vars(sys.modules[home]).get(attribute)  # getattr could import a further module
     if not _is_law(law):
-        raise ValueError(f"there is no law {name!r}: {attribute!r} is not a subclass of limitlab.laws.Law in that module")
+        raise Refused(f"there is no law {name!r}: {attribute!r} is not a subclass of limitlab.laws.Law in that module")
     return law  # type: ignore[return-value]
 
 

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab.errors import Refused
+
 if TYPE_CHECKING:
     import xarray as xr
 
@@ -169,7 +171,7 @@ def stacked(runs: Sequence[xr.Dataset], seeds: Sequence[int]) -> xr.Dataset:
     import xarray as xr
 
     if not runs:
-        raise ValueError("seeds = [] is not allowed: give at least one seed")
+        raise Refused("seeds = [] is not allowed: give at least one seed")
     data = {
         name: (("seed", *first.dims), np.stack([run[name].values for run in runs]), first.attrs)
         for name, first in runs[0].data_vars.items()

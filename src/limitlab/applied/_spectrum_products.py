@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab.errors import Refused
 from limitlab.models.optimisers import double_precision_jax
 
 Array = NDArray[np.float64]
@@ -40,11 +41,11 @@ def in_batches(data: Any, batch: int) -> Iterator[tuple[Any, ...]]:
     arrays = data if isinstance(data, (tuple, list)) else (data,)
     lengths = {len(array) for array in arrays}
     if len(lengths) != 1 or 0 in lengths:
-        raise ValueError(
+        raise Refused(
             f"data with {sorted(lengths)} samples is not allowed: all arrays must have the same length, at least 1"
         )
     if batch < 1:
-        raise ValueError(f"batch = {batch} is not allowed: must be at least 1")
+        raise Refused(f"batch = {batch} is not allowed: must be at least 1")
     (length,) = lengths
     for start in range(0, length, batch):
         yield tuple(array[start : start + batch] for array in arrays)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.gaussian_process.kernels import Kernel
 
+from limitlab.errors import Refused
 from limitlab.laws.kernels.deep import nngp, ntk
 
 __all__ = ["NetworkKernel"]
@@ -53,7 +54,7 @@ class NetworkKernel(Kernel):  # type: ignore[misc]
         scikit-learn does not tune any parameter of this kernel, so its gradient is empty.
         """
         if self.kind not in ("ntk", "nngp"):
-            raise ValueError(f"kind = {self.kind!r} is not allowed: must be 'ntk' or 'nngp'")
+            raise Refused(f"kind = {self.kind!r} is not allowed: must be 'ntk' or 'nngp'")
         compare = ntk if self.kind == "ntk" else nngp
         matrix = compare(X, Y, self.layers, self.activation, self.weight_std, self.bias_std)
         return (matrix, np.empty((len(X), len(X), 0))) if eval_gradient else matrix

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab.errors import Refused
 from limitlab.laws.classification.gaussian_score import TrueScore
 from limitlab.laws.classification.logistic_calibration import intercept_of
 from limitlab.laws.classification.logistic_system import existence, solve_logistic
@@ -122,12 +123,12 @@ def read_pilot(pilot: str | Path | tuple[ArrayLike, ArrayLike], target: str | No
     if isinstance(pilot, tuple):
         X, labels = np.asarray(pilot[0], dtype=float), np.asarray(pilot[1])
         if X.ndim != 2 or labels.shape != X.shape[:1] or not np.isfinite(X).all():
-            raise ValueError(
+            raise Refused(
                 f"pilot with X of shape {X.shape} and y of shape {labels.shape} is not allowed: give finite n x p and n labels"
             )
         return _studied(X, labels, [])
     if target is None:
-        raise ValueError("target is missing: name the column of labels in the pilot file")
+        raise Refused("target is missing: name the column of labels in the pilot file")
     from limitlab.applied.forecast.tables import read_table
 
     table = read_table(pilot, target, "classification")
@@ -137,15 +138,15 @@ def read_pilot(pilot: str | Path | tuple[ArrayLike, ArrayLike], target: str | No
 def _studied(X: Array, labels: NDArray[Any], notes: list[str]) -> Pilot:
     classes = np.unique(labels)
     if classes.size != 2:
-        raise ValueError(f"the pilot's labels have {classes.size} classes ({', '.join(map(str, classes[:5]))}): must be two")
+        raise Refused(f"the pilot's labels have {classes.size} classes ({', '.join(map(str, classes[:5]))}): must be two")
     y = (labels == classes[1]).astype(float)
     Z = whitened(X)
     n, p = Z.shape
     if p + 2 > n:
-        raise ValueError(f"the pilot has {n} rows for {p} predictors: give more rows, or fewer columns")
+        raise Refused(f"the pilot has {n} rows for {p} predictors: give more rows, or fewer columns")
     fit = fit_logistic(Z, y)
     if not fit.exists:
-        raise ValueError(
+        raise Refused(
             f"the pilot's {n} rows can be separated by their {p} predictors, so that no fit exists: give more rows, fewer columns, or the "
             "AUC that you expect"
         )
@@ -218,7 +219,7 @@ def truth_behind(spread: float, ratio: float, prevalence: float) -> TrueScore:
 
     low = WEAKEST
     if excess(low) > 0:
-        raise ValueError(
+        raise Refused(
             f"the pilot shows no signal beyond chance: leave-one-out scores have standard deviation {spread:.3g}, which is no larger than "
             "for fits to pure noise; give more rows, or the AUC that you expect"
         )
@@ -232,7 +233,7 @@ def truth_behind(spread: float, ratio: float, prevalence: float) -> TrueScore:
         else:
             high = middle
         if high / low < 1 + 1e-9:
-            raise ValueError(
+            raise Refused(
                 f"no true model gives scores of standard deviation {spread:.3g} at p/n = {ratio:.3g}: give more rows"
             )
     return at(float(brentq(excess, low, high, xtol=1e-10)))

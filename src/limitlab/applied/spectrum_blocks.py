@@ -18,7 +18,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from limitlab.applied._spectrum_products import MATRICES, Matrix, in_batches, jax_blocks, torch_blocks
-from limitlab.errors import did_you_mean
+from limitlab.errors import Refused, did_you_mean
 from limitlab.models.optimisers import is_torch_module
 from limitlab.numerics.lanczos import SpectralMeasure, spectral_measure, top_eigenpairs
 
@@ -86,7 +86,7 @@ class NetworkSpectrum:
         """Return the spectrum of a block by the name of its parameters."""
         if (name, matrix) not in self.blocks:
             known = [known for known, kind in self.blocks if kind == matrix]
-            raise ValueError(f"there is no block {name!r} of the {matrix}: {did_you_mean(name, known)}")
+            raise Refused(f"there is no block {name!r} of the {matrix}: {did_you_mean(name, known)}")
         return self.blocks[name, matrix]
 
     @property
@@ -175,15 +175,15 @@ def spectrum(
     True
     """
     if count < 1:
-        raise ValueError(f"count = {count} is not allowed: must be at least 1")
+        raise Refused(f"count = {count} is not allowed: must be at least 1")
     unknown = [name for name in matrices if name not in MATRICES]
     if unknown:
-        raise ValueError(f"matrices = {unknown} is not allowed: must be 'hessian' or 'gradient'")
+        raise Refused(f"matrices = {unknown} is not allowed: must be 'hessian' or 'gradient'")
     parts = list(in_batches(data, batch))
     known = (torch_blocks if is_torch_module(params) else jax_blocks)(loss, params, parts)
     for wanted in blocks or ():
         if wanted not in known:
-            raise ValueError(f"there is no block {wanted!r}: {did_you_mean(wanted, list(known))}")
+            raise Refused(f"there is no block {wanted!r}: {did_you_mean(wanted, list(known))}")
     reports: dict[tuple[str, Matrix], BlockReport] = {}
     for name, (weights, product_of) in known.items():
         if blocks is not None and name not in blocks:
@@ -220,7 +220,7 @@ def spectrum_along(
     """
     reports = [spectrum(loss, params, data, **options) for params in checkpoints]
     if not reports:
-        raise ValueError("checkpoints = [] is not allowed: give at least one set of parameters")
+        raise Refused("checkpoints = [] is not allowed: give at least one set of parameters")
     names, kinds = reports[0].names, list(dict.fromkeys(matrix for _, matrix in reports[0].blocks))
 
     def table(value: Callable[[BlockReport], float]) -> Array:

@@ -17,6 +17,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from limitlab._core.law import Law
+from limitlab.errors import Refused
 from limitlab.laws.dmft.two_layer import TwoLayerDynamics
 
 __all__ = ["plan_stopping", "stop", "stopping_table"]
@@ -148,14 +149,14 @@ def plan_stopping(law: Law, end: float | None = None, slack: float = SLACK, poin
     True
     """
     if not can_stop(type(law)):
-        raise ValueError(
+        raise Refused(
             f"stopping {type(law).__name__} is not possible: it has no test error along training times; laws that have one are "
             "TwoLayerDynamics, EarlyStopping and MultiPassLeastSquares"
         )
     if not slack > 0:
-        raise ValueError(f"slack = {slack} is not allowed: must be above 0")
+        raise Refused(f"slack = {slack} is not allowed: must be above 0")
     if end is not None and not end > 0:
-        raise ValueError(f"end = {end:g} is not allowed: must be above 0")
+        raise Refused(f"end = {end:g} is not allowed: must be above 0")
     times, result = trajectory(law, end, slack, points)
     test = result.test_error.values
     best = int(np.argmin(test))
@@ -248,7 +249,7 @@ def stopping_table(law: Law, over: Mapping[str, Sequence[Any]], **options: Any) 
     names, grids = list(over), [list(values) for values in over.values()]
     shape = tuple(len(values) for values in grids)
     if not names or 0 in shape:
-        raise ValueError(f"over = {dict(over)} is not allowed: give at least one parameter and one value of each")
+        raise Refused(f"over = {dict(over)} is not allowed: give at least one parameter and one value of each")
     plans = [plan_stopping(law.replace(**dict(zip(names, point, strict=True))), **options) for point in product(*grids)]
     data = {
         field.name: (names, np.array([getattr(plan, field.name) for plan in plans]).reshape(shape), ABOUT[field.name])

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from limitlab._core.page import Described, Page, Table
 from limitlab._core.tables import rows_of
 from limitlab.applied.pilot import Pilot, read_pilot
-from limitlab.errors import UnreachableTarget
+from limitlab.errors import Refused, UnreachableTarget
 from limitlab.laws.classification.gaussian_score import Score, TrueScore
 from limitlab.laws.classification.logistic_calibration import LogisticCalibration, intercept_of
 from limitlab.laws.classification.logistic_system import Existence, existence, solve_logistic
@@ -208,7 +208,7 @@ def sample_size(
         auc = pilot_study.auc if auc is None else auc
         prevalence = pilot_study.prevalence if prevalence is None else prevalence
     if predictors is None or auc is None or prevalence is None:
-        raise ValueError("predictors, auc and prevalence are required: give all three, or a pilot table")
+        raise Refused("predictors, auc and prevalence are required: give all three, or a pilot table")
     _check(predictors, auc, prevalence, risk_no_fit)
     truth = true_score(auc, prevalence)
     case = existence(truth)
@@ -245,11 +245,11 @@ def sample_size(
 
 def _check(predictors: int, auc: float, prevalence: float, risk_no_fit: float) -> None:
     if isinstance(predictors, bool) or not float(predictors).is_integer() or predictors < 1:
-        raise ValueError(f"predictors = {predictors!r} is not allowed: must be a whole number of at least 1")
+        raise Refused(f"predictors = {predictors!r} is not allowed: must be a whole number of at least 1")
     ranges = (("auc", auc, 0.5, 0.999), ("prevalence", prevalence, 0, 1), ("risk_no_fit", risk_no_fit, 0, 1))
     for name, value, low, high in ranges:
         if not low < value < high:
-            raise ValueError(f"{name} = {value!r} is not allowed: must be above {low:g}, below {high:g}")
+            raise Refused(f"{name} = {value!r} is not allowed: must be above {low:g}, below {high:g}")
 
 
 def true_score(auc: float, prevalence: float) -> TrueScore:
@@ -298,7 +298,7 @@ def _largest_ratio(truth: TrueScore, case: Existence, name: str, target: float) 
     wanted = target < 1 if name == "calibration_slope" else True
     if not (target > 0 and wanted):
         bound = "above 0, below 1" if name == "calibration_slope" else "above 0"
-        raise ValueError(f"{name} = {target!r} is not allowed: must be {bound}")
+        raise Refused(f"{name} = {target!r} is not allowed: must be {bound}")
     sign = -1.0 if name == "calibration_slope" else 1.0
 
     def missed(log_ratio: float) -> float:

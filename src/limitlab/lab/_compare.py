@@ -33,6 +33,7 @@ from limitlab._core.page import Described, Page, Table
 from limitlab._core.page import Verdict as Word
 from limitlab._core.registry import as_law
 from limitlab._core.results import package_version, to_dataset
+from limitlab.errors import Refused
 from limitlab.lab.engines import Engine
 from limitlab.lab.judging import Row, Verdict, entries_of, judge
 from limitlab.lab.progress import ProgressOption
@@ -245,7 +246,7 @@ def compare(
         data = _collect(law, names, numbers, limits, groups, numerical)
         entries = [entry for name in names for entry in entries_of(law, data, name, count)]
         if not entries:
-            raise ValueError(
+            raise Refused(
                 "there is nothing to compare: the limit of every observable is infinite at these parameters; change one of them"
             )
         rows = judge(entries, level * 2.0 ** -max(analyses, 1) if seconds else level, resolution, numbers, count)
@@ -320,7 +321,7 @@ def _more_draws(rows: Sequence[Row], draws: int, per_draw: float, left: float) -
 
 def _checked_budget(budget: float) -> float:
     if isinstance(budget, bool) or not budget >= 0:
-        raise ValueError(f"budget = {budget!r} is not allowed: must be a number of seconds, at least 0")
+        raise Refused(f"budget = {budget!r} is not allowed: must be a number of seconds, at least 0")
     return float(budget)
 
 
@@ -355,7 +356,7 @@ def _shared_names(law: Law, wanted: Sequence[str] | None) -> list[str]:
     shared = list(law.observed())
     unknown = [name for name in wanted or () if name not in shared]
     if unknown:
-        raise ValueError(
+        raise Refused(
             f"observables = {unknown} are not allowed: prediction and experiment share {shared}; choose from these"
         )
     return list(wanted) if wanted is not None else shared
@@ -367,7 +368,7 @@ def _refuse_missing(law: Law, names: list[str], sizes: list[int], groups: Sequen
         for size, group in zip(sizes, groups, strict=True):
             lacking = sum(name not in cell.values for cell in group)
             if lacking:
-                raise ValueError(
+                raise Refused(
                     f"{lacking} of {len(group)} draws of {type(law).__name__} at size {size} have no {name}: choose larger sizes, "
                     "compare other observables, or move a parameter"
                 )

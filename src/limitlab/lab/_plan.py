@@ -19,7 +19,7 @@ from limitlab._core.cost import Pace
 from limitlab._core.law import Law
 from limitlab._core.parameters import Parameter
 from limitlab._core.registry import law_at_defaults
-from limitlab.errors import UnreachableTarget, did_you_mean
+from limitlab.errors import Refused, UnreachableTarget, did_you_mean
 
 __all__ = ["optimal", "plan"]
 
@@ -133,14 +133,12 @@ def optimal(
     law = law_at_defaults(law)
     if isinstance(law, Law) and minimise not in law.observed():
         hint = did_you_mean(minimise, law.observed())
-        raise ValueError(
-            f"{type(law).__name__} has no observable {minimise!r}: {hint}; choose one with minimise (--minimise)"
-        )
+        raise Refused(f"{type(law).__name__} has no observable {minimise!r}: {hint}; choose one with minimise (--minimise)")
     line = Line(law, over, minimise, bounds)
     grid = line.grid(SCAN_POINTS[over in law.array_parameters()])
     values = line(grid)
     if np.isfinite(values).all() and len(values) > 1 and np.ptp(values) <= SAME * np.abs(values).max():
-        raise ValueError(
+        raise Refused(
             f"{minimise} does not depend on {over} between {grid[0]:g} and {grid[-1]:g}: minimise another "
             "observable, or choose another parameter"
         )
@@ -160,16 +158,16 @@ def _answer(law: Law, line: Line, value: float) -> xr.Dataset:
 
 def _checked_target(target: Mapping[str, float]) -> tuple[str, float]:
     if len(target) != 1:
-        raise ValueError(f"target = {dict(target)} is not allowed: give exactly one observable and its value")
+        raise Refused(f"target = {dict(target)} is not allowed: give exactly one observable and its value")
     ((observable, wanted),) = target.items()
     if not np.isfinite(wanted):
-        raise ValueError(f"target {observable} = {wanted} is not allowed: must be a finite number")
+        raise Refused(f"target {observable} = {wanted} is not allowed: must be a finite number")
     return observable, float(wanted)
 
 
 def _choose(solutions: Array, prefer: Preference, present: float) -> float:
     if prefer not in ("smallest", "largest", "nearest"):
-        raise ValueError(f"prefer = {prefer!r} is not allowed: must be 'smallest', 'largest' or 'nearest'")
+        raise Refused(f"prefer = {prefer!r} is not allowed: must be 'smallest', 'largest' or 'nearest'")
     if prefer == "nearest":
         return float(solutions[np.argmin(np.abs(solutions - float(present)))])
     return float(solutions[0] if prefer == "smallest" else solutions[-1])
@@ -250,7 +248,7 @@ def _minimum(line: Line, grid: Array, values: Array, sign: float = 1.0) -> tuple
     """
     candidates = [_refined(line, grid, values, int(i), sign) for i in _local_minima(values)]
     if not candidates:
-        raise ValueError(f"{line.observable} is infinite everywhere for {line.parameter} in {line.bounds}: widen the bounds")
+        raise Refused(f"{line.observable} is infinite everywhere for {line.parameter} in {line.bounds}: widen the bounds")
     best, _, at_bound = min(candidates, key=lambda candidate: candidate[1])
     return best, at_bound
 
@@ -312,19 +310,19 @@ class Line:
     def __init__(self, law: Law, parameter: str, observable: str, bounds: tuple[float, float] | None = None):
         metas = type(law).parameters()
         if parameter not in metas:
-            raise ValueError(f"{type(law).__name__} has no parameter {parameter!r}: {did_you_mean(parameter, metas)}")
+            raise Refused(f"{type(law).__name__} has no parameter {parameter!r}: {did_you_mean(parameter, metas)}")
         self.law, self.parameter, self.observable = law, parameter, observable
         self.meta = metas[parameter]
         self._evaluated, self._pace = 0, Pace(f"looking along {parameter} of {type(law).__name__}")
         self.whole = type(law).model_fields[parameter].annotation is int
         if self.whole is False and not _is_number(type(law), parameter):
-            raise ValueError(f"{parameter!r} of {type(law).__name__} is not a single number: choose another parameter")
+            raise Refused(f"{parameter!r} of {type(law).__name__} is not a single number: choose another parameter")
         self.bounds = _checked_bounds(self.meta, bounds)
         if bounds is None:  # some parameters are tied to others, such as neighbours to samples
             self.bounds = (self._allowed(self.bounds[0]), self._allowed(self.bounds[1]))
         if observable not in law.observed():
             hint = did_you_mean(observable, law.observed())
-            raise ValueError(f"{type(law).__name__} has no observable {observable!r}: {hint}")
+            raise Refused(f"{type(law).__name__} has no observable {observable!r}: {hint}")
 
     @property
     def log(self) -> bool:
@@ -352,7 +350,7 @@ class Line:
         if self.parameter in self.law.array_parameters():
             result = np.asarray(self.law.evaluate(**{self.parameter: values})[self.observable], dtype=float)
             if result.ndim > 1:
-                raise ValueError(_not_scalar(self.observable, result.shape[1:]))
+                raise Refused(_not_scalar(self.observable, result.shape[1:]))
             self._evaluated += values.size
             self._pace.at(self._evaluated)
             return np.broadcast_to(result, values.shape)
@@ -383,13 +381,13 @@ class Line:
     def _at(self, value: float) -> float:
         result = self.law.replace(**{self.parameter: int(value) if self.whole else float(value)}).theory()
         if self.observable not in result:
-            raise ValueError(
+            raise Refused(
                 f"{type(self.law).__name__} has no {self.observable} at {self.parameter} = {value:g}, because it does not exist there: "
                 "give bounds without this value"
             )
         value_there = result[self.observable]
         if value_there.size != 1:
-            raise ValueError(_not_scalar(self.observable, value_there.shape))
+            raise Refused(_not_scalar(self.observable, value_there.shape))
         self._evaluated += 1
         self._pace.at(self._evaluated)
         return float(value_there.item())
@@ -411,9 +409,9 @@ def _checked_bounds(meta: Parameter, bounds: tuple[float, float] | None) -> tupl
     if bounds is not None:
         start, stop = map(float, bounds)
         if not start < stop or not np.isfinite([start, stop]).all():
-            raise ValueError(f"bounds = {tuple(bounds)} are not allowed: give two finite numbers, the smaller one first")
+            raise Refused(f"bounds = {tuple(bounds)} are not allowed: give two finite numbers, the smaller one first")
         if (low is not None and start < low) or (high is not None and stop > high):
-            raise ValueError(f"bounds = {tuple(bounds)} are not allowed: {meta.name} must be {meta.allowed}")
+            raise Refused(f"bounds = {tuple(bounds)} are not allowed: {meta.name} must be {meta.allowed}")
         return start, stop
     if meta.scale == "log":
         start = max(low if low is not None else 0.0, 0.0)

@@ -22,6 +22,7 @@ from pydantic_core import ValidationError
 from limitlab._core.law import Law
 from limitlab._core.registry import find_law
 from limitlab._core.results import package_version
+from limitlab.errors import Refused
 from limitlab.lab.engines import Engine
 from limitlab.lab.grid import one_line
 from limitlab.lab.progress import ProgressOption
@@ -137,9 +138,9 @@ def read_result(path: str | os.PathLike[str]) -> xr.Dataset:
     """Return a saved result as a Dataset, read as data only."""
     place = Path(path)
     if not place.exists():
-        raise ValueError(f"{str(path)!r} does not exist: give a result that was saved as .nc, .zarr or JSON, or a store")
+        raise Refused(f"{str(path)!r} does not exist: give a result that was saved as .nc, .zarr or JSON, or a store")
     if place.suffix == ".csv":
-        raise ValueError(
+        raise Refused(
             f"{str(path)!r} contains numbers without their provenance and cannot be computed again: save results as .nc"
         )
     if place.suffix == ".json":
@@ -149,7 +150,7 @@ def read_result(path: str | os.PathLike[str]) -> xr.Dataset:
             Store(place).result if not place.name.endswith(".cells") else place.with_name(place.name.removesuffix(".cells"))
         )
         if not place.exists():
-            raise ValueError(f"store {str(path)!r} has no result yet: run its sweep to the end")
+            raise Refused(f"store {str(path)!r} has no result yet: run its sweep to the end")
     return read_dataset(place)
 
 
@@ -166,7 +167,7 @@ def _from_json(place: Path) -> xr.Dataset:
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         if isinstance(error, OSError):
             raise
-        raise ValueError(f"{str(place)!r} is not the JSON of a result (limitlab predict or simulate with --json)") from None
+        raise Refused(f"{str(place)!r} is not the JSON of a result (limitlab predict or simulate with --json)") from None
 
 
 def _numbers(values: Any) -> np.ndarray[Any, Any]:
@@ -187,17 +188,17 @@ def _law(saved: xr.Dataset, path: Any) -> Law:
         or not isinstance(text, str)
         or saved.attrs.get("kind") not in ("theory", "simulation", "comparison")
     ):
-        raise ValueError(f"{str(path)!r} does not contain law, parameters and kind, so it cannot be computed again")
+        raise Refused(f"{str(path)!r} does not contain law, parameters and kind, so it cannot be computed again")
     kind = _known(name) or _loaded(name)
     if kind is None:
-        raise ValueError(f"there is no law {name!r}: if it is your own law, give its file with --laws FILE.py")
+        raise Refused(f"there is no law {name!r}: if it is your own law, give its file with --laws FILE.py")
     try:
         parameters = json.loads(text)
         return kind(**parameters)
     except ValidationError as error:
-        raise ValueError(f"{str(path)!r} cannot be computed again: {one_line(error)}") from None
+        raise Refused(f"{str(path)!r} cannot be computed again: {one_line(error)}") from None
     except (ValueError, TypeError, RecursionError):
-        raise ValueError(f"{str(path)!r} cannot be computed again: its parameters are not readable") from None
+        raise Refused(f"{str(path)!r} cannot be computed again: its parameters are not readable") from None
 
 
 def _known(name: str) -> type[Law] | None:
@@ -256,7 +257,7 @@ def _again(saved: xr.Dataset, law: Law, engine: Engine, progress: ProgressOption
 
 def _listed(value: Any, name: str) -> Any:
     if value is None:
-        raise ValueError(f"the result does not contain its {name}: it cannot be computed again")
+        raise Refused(f"the result does not contain its {name}: it cannot be computed again")
     return json.loads(value) if isinstance(value, str) else value
 
 
@@ -272,7 +273,7 @@ def _tuple(text: str) -> Any:
     try:
         return json.loads(text.replace("(", "[").replace(")", "]"))
     except ValueError:
-        raise ValueError(
+        raise Refused(
             f"the swept value {text} is only described in the result, so the result cannot be computed again"
         ) from None
 

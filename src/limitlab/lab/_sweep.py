@@ -23,6 +23,7 @@ from limitlab._core.draws import checked_seeds, checked_sizes, identity, plain_p
 from limitlab._core.law import Law
 from limitlab._core.registry import law_at_defaults
 from limitlab._core.results import NOT_STATED, package_version, relative_error, to_dataset
+from limitlab.errors import Refused
 from limitlab.lab.engines import Engine, check_engine
 from limitlab.lab.grid import Grid, read_grid, simulation_tasks, theory_tasks
 from limitlab.lab.progress import ProgressOption
@@ -153,7 +154,7 @@ def sweep(
     check_engine(engine)
     refuse_sweep(law, over, sizes, seeds, in_blocks=store is not None and Store(store).in_blocks)
     if absent_as_nan and store is not None:
-        raise ValueError("absent_as_nan = True is not allowed together with a store: omit one of them")
+        raise Refused("absent_as_nan = True is not allowed together with a store: omit one of them")
     plan = replace(plan_sweep(law, over, sizes, seeds, with_theory), absent_as_nan=absent_as_nan)
     parts = None
     if on_part is not None:
@@ -238,10 +239,10 @@ class SweepPlan:
 def plan_sweep(law: Law, over: Mapping[str, Any], sizes: Any, seeds: Any, with_theory: bool) -> SweepPlan:
     """Return the tasks of a sweep; the parameters are those of `sweep`."""
     if not isinstance(law, Law):
-        raise ValueError(f"law = {law!r} is not a law: give an instance such as limitlab.laws.Ridge(ratio=2.0)")
+        raise Refused(f"law = {law!r} is not a law: give an instance such as limitlab.laws.Ridge(ratio=2.0)")
     if sizes is None:
         if seeds is not None:
-            raise ValueError(
+            raise Refused(
                 f"seeds = {seeds!r} is not allowed without sizes: give sizes too, or omit seeds to sweep the limit"
             )
         limit = read_grid(law, over, law.array_parameters())
@@ -249,7 +250,7 @@ def plan_sweep(law: Law, over: Mapping[str, Any], sizes: Any, seeds: Any, with_t
     numbers, draws = checked_sizes(sizes), checked_seeds(law.simulation.draws if seeds is None else seeds)
     grid = read_grid(law, over, law.path_parameters())
     for name in {"size", "seed"} & set(grid.names):
-        raise ValueError(f"cannot sweep experiments over a parameter called {name!r}: it is a dimension of every such sweep")
+        raise Refused(f"cannot sweep experiments over a parameter called {name!r}: it is a dimension of every such sweep")
     limit_grid = grid.with_arrays(law.array_parameters()) if with_theory else None
     limits = theory_tasks(limit_grid) if limit_grid else []
     return SweepPlan(limit_grid, grid, limits, simulation_tasks(grid, numbers, draws), numbers, draws)

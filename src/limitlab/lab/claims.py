@@ -16,7 +16,7 @@ from limitlab._core.law import Law
 from limitlab._core.listing import index
 from limitlab._core.page import Code, Described, Page, Table, Verdict, Words
 from limitlab._core.registry import law_id, packages
-from limitlab.errors import did_you_mean
+from limitlab.errors import Refused, did_you_mean
 from limitlab.lab.check import Check, Criterion, Number
 
 __all__ = ["Claim", "Outcome", "all_claims", "claim", "claims_of", "find_claims"]
@@ -164,14 +164,14 @@ def claim(id: str, area: str, *laws: type[Law], figure: str | None = None) -> Ca
     ('X1', 'Two and two make four.', '2 + 2 equal to 4')
     """
     if strange := [law for law in laws if not isinstance(law, type)]:
-        raise ValueError(
+        raise Refused(
             f"laws = {strange} of claim {id!r} is not allowed: must be classes of laws, such as `limitlab.laws.Ridge`"
         )
 
     def make(check: Callable[[Check], None]) -> Claim:
         paragraph = (inspect.getdoc(check) or "").split("\n\n")[0]
         if not paragraph:
-            raise ValueError(
+            raise Refused(
                 f"the check {check.__name__!r} of claim {id!r} has no docstring: state the claim in its first paragraph"
             )
         return Claim(
@@ -229,7 +229,7 @@ def _foreign_claims() -> dict[str, Claim]:
                 if full_id in claims:
                     if claims[full_id].check is claim.check:  # `_claims/__init__.py` may repeat the claims of its modules
                         continue
-                    raise ValueError(f"the claim {full_id} is stated twice: rename one of the two claims")
+                    raise Refused(f"the claim {full_id} is stated twice: rename one of the two claims")
                 figure = f"{package.name}:{claim.figure}" if claim.figure else None
                 laws = tuple(ids.get(law, law) for law in claim.laws)
                 claims[full_id] = replace(claim, id=full_id, laws=laws, figure=figure, package=package.name)
@@ -266,10 +266,10 @@ def find_claims(ids: Sequence[str] = ()) -> list[Claim]:
             claims.append(_foreign_claims()[foreign[upper]])
         elif same := [full_id for key, full_id in foreign.items() if key.partition(":")[2] == upper]:
             if len(same) > 1:
-                raise ValueError(f"claim {claim_id!r} is ambiguous: write one of {', '.join(sorted(same))}")
+                raise Refused(f"claim {claim_id!r} is ambiguous: write one of {', '.join(sorted(same))}")
             claims.append(_foreign_claims()[same[0]])
         else:
-            raise ValueError(
+            raise Refused(
                 f"there is no claim {claim_id!r}: {did_you_mean(claim_id, [*index()['claims'], *foreign.values()])}"
             )
     return claims

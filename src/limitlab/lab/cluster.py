@@ -23,7 +23,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from limitlab.errors import did_you_mean
+from limitlab.errors import Refused, did_you_mean
 
 __all__ = ["EngineError"]
 
@@ -91,13 +91,13 @@ def read_slurm(path: str | Path) -> SlurmFile:
     try:
         content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
-        raise ValueError(f"Slurm file {str(path)!r} cannot be read: {error.strerror or error}") from None
+        raise Refused(f"Slurm file {str(path)!r} cannot be read: {error.strerror or error}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"Slurm file {str(path)!r} is not valid TOML: {error}") from None
+        raise Refused(f"Slurm file {str(path)!r} is not valid TOML: {error}") from None
     known = SlurmFile.model_fields
     for name in content:
         if name not in known:
-            raise ValueError(f"Slurm file {str(path)!r}: there is no entry {name!r}: {did_you_mean(name, known)}")
+            raise Refused(f"Slurm file {str(path)!r}: there is no entry {name!r}: {did_you_mean(name, known)}")
     try:
         return SlurmFile.model_validate(content)
     except ValidationError as error:
@@ -106,7 +106,7 @@ def read_slurm(path: str | Path) -> SlurmFile:
         problem = (
             "is missing" if first["type"] == "missing" else f"= {content[entry]!r} is not allowed: {first['msg'].lower()}"
         )
-        raise ValueError(f"Slurm file {str(path)!r}: the entry {entry!r} {problem} ({known[entry].description})") from None
+        raise Refused(f"Slurm file {str(path)!r}: the entry {entry!r} {problem} ({known[entry].description})") from None
 
 
 def names_a_cluster(engine: Any) -> bool:
@@ -125,19 +125,19 @@ def check_cluster(engine: str) -> None:
     elif engine.startswith(SCHEMES):
         address = engine.partition("://")[2]
         if engine.startswith(("tcp", "tls", "ucx")) and not address.rpartition(":")[2].isdecimal():
-            raise ValueError(
+            raise Refused(
                 f"engine = {engine!r} is not allowed: a scheduler's address ends in a port, such as tcp://host:8786"
             )
     else:
         _local_workers(engine)
     if importlib.util.find_spec("distributed") is None:
-        raise ValueError(f"engine = {engine!r} needs Dask: pip install 'limitlab[cluster]'")
+        raise Refused(f"engine = {engine!r} needs Dask: pip install 'limitlab[cluster]'")
 
 
 def _local_workers(engine: str) -> int | None:
     number = engine.partition(":")[2]
     if engine != LOCAL and (not number.isdecimal() or int(number) < 1):
-        raise ValueError(f"engine = {engine!r} is not allowed: write {LOCAL}, or {LOCAL}:2 for two workers")
+        raise Refused(f"engine = {engine!r} is not allowed: write {LOCAL}, or {LOCAL}:2 for two workers")
     return int(number) if number else None
 
 

@@ -26,7 +26,7 @@ from typing import Any, TypeVar
 
 from limitlab._core.blas import single_threaded
 from limitlab._core.cost import MEMORY, memory_limit
-from limitlab.errors import did_you_mean
+from limitlab.errors import Refused, did_you_mean
 from limitlab.lab.cluster import LOCAL, EngineError, check_cluster, executor_of, names_a_cluster, opened, watch
 
 T = TypeVar("T")
@@ -101,7 +101,7 @@ def check_engine(engine: Engine) -> None:
     >>> check_engine("proceses")
     Traceback (most recent call last):
         ...
-    ValueError: engine = 'proceses' is not known: did you mean 'processes'?
+    limitlab.errors.Refused: engine = 'proceses' is not known: did you mean 'processes'?
     """
     if engine is None or (isinstance(engine, str) and engine in NAMES):
         return
@@ -109,13 +109,13 @@ def check_engine(engine: Engine) -> None:
         check_cluster(engine)
         return
     if isinstance(engine, str):
-        raise ValueError(f"engine = {engine!r} is not known: {did_you_mean(engine, (*NAMES, LOCAL))}")
+        raise Refused(f"engine = {engine!r} is not known: {did_you_mean(engine, (*NAMES, LOCAL))}")
     if isinstance(engine, int) and not isinstance(engine, bool):
         if engine < 1:
-            raise ValueError(f"engine = {engine} is not allowed: a number of worker processes must be at least 1")
+            raise Refused(f"engine = {engine} is not allowed: a number of worker processes must be at least 1")
         return
     if isinstance(engine, type) or not (callable(getattr(engine, "submit", None)) or hasattr(engine, "get_executor")):
-        raise ValueError(
+        raise Refused(
             f"engine = {engine!r} is not allowed: give 'serial', 'threads', 'processes', a number of worker processes, "
             "a concurrent.futures.Executor, a Dask client or the name of a cluster"
         )
@@ -361,9 +361,7 @@ class CappedWorkers(Executor):
     def __init__(self, workers: int, megabytes: int, preload: Sequence[str] = ()):
         check_engine(workers)
         if not megabytes >= 1:
-            raise ValueError(
-                f"megabytes = {megabytes} is not allowed: must be at least 1; give the memory of one worker in MB"
-            )
+            raise Refused(f"megabytes = {megabytes} is not allowed: must be at least 1; give the memory of one worker in MB")
         self.workers = workers
         self._megabytes, self._preload = megabytes, list(preload)
         self._lifeline, self._end_of_parent = multiprocessing.Pipe(duplex=False)
@@ -607,9 +605,9 @@ def _check_pickles(tasks: Sequence[Any]) -> None:
     name = type(law).__name__
     main = sys.modules.get("__main__")
     if type(law).__module__ == "__main__" and not hasattr(main, "__file__"):
-        raise ValueError(f"{name} cannot be sent to worker processes: it is defined in an interactive session; {remedy}")
+        raise Refused(f"{name} cannot be sent to worker processes: it is defined in an interactive session; {remedy}")
     try:
         pickle.dumps(law)
     except Exception as error:
         reason = str(error).split("\n")[0]
-        raise ValueError(f"{name} cannot be sent to worker processes ({reason}); {remedy}") from None
+        raise Refused(f"{name} cannot be sent to worker processes ({reason}); {remedy}") from None

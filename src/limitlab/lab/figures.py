@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from limitlab._core.listing import index
 from limitlab._core.registry import packages
-from limitlab.errors import did_you_mean
+from limitlab.errors import Refused, did_you_mean
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -73,7 +73,7 @@ def find_figure(name: str) -> str:
         return spelt[wanted]
     same = [figure_id for short, figure_id in spelt.items() if short.partition(":")[2] == wanted]
     if len(same) > 1:
-        raise ValueError(f"figure {name!r} is ambiguous: write one of {', '.join(sorted(same))}")
+        raise Refused(f"figure {name!r} is ambiguous: write one of {', '.join(sorted(same))}")
     if same:
         return same[0]
     try:
@@ -81,9 +81,9 @@ def find_figure(name: str) -> str:
     except ValueError as error:
         if "ambiguous" in str(error):
             raise
-        raise ValueError(f"there is no figure {name!r}: {did_you_mean(name, known)}") from None
+        raise Refused(f"there is no figure {name!r}: {did_you_mean(name, known)}") from None
     if claim.figure is None or claim.figure not in known:
-        raise ValueError(f"claim {claim.id} has no figure: `limitlab figure --list` lists all figures")
+        raise Refused(f"claim {claim.id} has no figure: `limitlab figure --list` lists all figures")
     return claim.figure
 
 
@@ -104,7 +104,7 @@ def animate(name: str, path: str | os.PathLike[str], **options: Any) -> Path:
         if entry["animated"]:
             known[figure_id] = importlib.import_module(entry["module"]).ANIMATIONS[figure_id]
     if name not in known:
-        raise ValueError(f"there is no animation {name!r}: {did_you_mean(name, known)}")
+        raise Refused(f"there is no animation {name!r}: {did_you_mean(name, known)}")
     return Path(known[name](path, **options))
 
 

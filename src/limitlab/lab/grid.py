@@ -20,6 +20,7 @@ from pydantic_core import ValidationError
 
 from limitlab._core.law import Law
 from limitlab._core.parameters import plain
+from limitlab.errors import Refused
 from limitlab.lab.ranges import parse_range
 from limitlab.lab.tasks import LawTask, coordinates_of
 
@@ -110,11 +111,11 @@ def read_axis(law: Law, name: str, values: Any) -> Axis:
     listed = _listed_values(name, values)
     checked = _plain_numbers(law, name, listed) or tuple(_checked_value(law, name, value) for value in listed)
     if not checked:
-        raise ValueError(f"over {name!r}: the list of values is empty; give at least one value")
+        raise Refused(f"over {name!r}: the list of values is empty; give at least one value")
     labels = _labels(checked)
     unique, counts = np.unique(labels, return_counts=True)
     if unique.size < labels.size:
-        raise ValueError(f"over {name!r}: the value {unique[counts > 1][0]!s} is listed twice")
+        raise Refused(f"over {name!r}: the value {unique[counts > 1][0]!s} is listed twice")
     return Axis(name, checked, labels)
 
 
@@ -123,10 +124,10 @@ def _listed_values(name: str, values: Any) -> list[Any]:
         try:
             values = parse_range(values)
         except ValueError as error:
-            raise ValueError(f"over {name!r}: {error}") from None
+            raise Refused(f"over {name!r}: {error}") from None
     listed = plain(values)
     if isinstance(listed, (str, Mapping)) or not hasattr(listed, "__iter__"):
-        raise ValueError(f"over {name!r}: {listed!r} is one value; give a list of values, or set it on the law itself")
+        raise Refused(f"over {name!r}: {listed!r} is one value; give a list of values, or set it on the law itself")
     return list(listed)
 
 
@@ -136,7 +137,7 @@ def law_at(law: Law, point: Mapping[str, Any]) -> Law:
         return law.replace(**point) if point else law
     except ValidationError as error:
         where = ", ".join(f"{name} = {value}" for name, value in point.items())
-        raise ValueError(f"the sweep reaches {where}, where {type(law).__name__} says: {one_line(error)}") from None
+        raise Refused(f"the sweep reaches {where}, where {type(law).__name__} says: {one_line(error)}") from None
 
 
 def one_line(error: ValidationError) -> str:
@@ -146,14 +147,12 @@ def one_line(error: ValidationError) -> str:
 
 def _check_names(law: Law, over: Mapping[str, Any]) -> None:
     if not isinstance(over, Mapping) or not over:
-        raise ValueError(
+        raise Refused(
             f"over = {over!r} is not allowed: give a mapping from parameters to values, such as {{'ratio': [1, 2]}}"
         )
     for name in over:
         if name not in type(law).model_fields:
-            raise ValueError(
-                f"cannot sweep over {name!r}: {type(law).__name__} has no such parameter; {law.hint(str(name))}"
-            )
+            raise Refused(f"cannot sweep over {name!r}: {type(law).__name__} has no such parameter; {law.hint(str(name))}")
 
 
 def _plain_numbers(law: Law, name: str, values: Sequence[Any]) -> tuple[float, ...] | None:
@@ -181,7 +180,7 @@ def _checked_value(law: Law, name: str, value: Any) -> Any:
         return getattr(law.replace(**{name: value}), name)
     except ValidationError as error:
         if error.errors(include_url=False)[0]["loc"][:1] == (name,):
-            raise ValueError(f"over {name!r}: {one_line(error)}") from None
+            raise Refused(f"over {name!r}: {one_line(error)}") from None
         bare = plain(value)
         return tuple(bare) if isinstance(bare, list) else bare
 
@@ -215,13 +214,13 @@ def _with_coordinate(law: Law, name: str, values: Any) -> Law:
     """Return the law with all values of a coordinate such as `times`."""
     listed = list(_listed_values(name, values))
     if any(isinstance(value, (tuple, list)) for value in listed):
-        raise ValueError(
+        raise Refused(
             f"over {name!r}: {values!r} contains lists; give single numbers, which become the dimension of the result"
         )
     try:
         return law.replace(**{name: tuple(listed)})
     except ValidationError as error:
-        raise ValueError(f"over {name!r}: {one_line(error)}") from None
+        raise Refused(f"over {name!r}: {one_line(error)}") from None
 
 
 def _corners(axes: tuple[Axis, ...]) -> Iterator[Point]:
@@ -269,7 +268,7 @@ def _checked_points(grid: Grid) -> Iterator[tuple[tuple[int, ...], Point, Law]]:
         common = here if common is None else common
         for name in here.keys() | common.keys():
             if name not in here or name not in common or not np.array_equal(here[name], common[name]):
-                raise ValueError(
+                raise Refused(
                     f"cannot sweep over {', '.join(point)}: the coordinate {name!r} of {type(law).__name__} changes from "
                     f"point to point; give the law one list of values for all points, which becomes the dimension {name!r}"
                 )

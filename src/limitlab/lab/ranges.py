@@ -8,6 +8,8 @@ import re
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab.errors import Refused
+
 MOST_POINTS = 1_000_000
 """Largest number of points of one range."""
 
@@ -34,9 +36,9 @@ def parse_range(text: str) -> NDArray[np.float64]:
     array([0., 1., 2., 4.])
     """
     if not isinstance(text, str):
-        raise ValueError(f"range {text!r} is not a text: {_FORMS}")
+        raise Refused(f"range {text!r} is not a text: {_FORMS}")
     if not text.strip():
-        raise ValueError(f"the range is empty: {_FORMS}")
+        raise Refused(f"the range is empty: {_FORMS}")
     return np.concatenate([_piece(piece.strip(), text) for piece in text.split(",")])
 
 
@@ -45,13 +47,13 @@ def _piece(piece: str, text: str) -> NDArray[np.float64]:
     if len(parts) == 1:
         return np.array([_number(parts[0], text)])
     if len(parts) != 3:
-        raise ValueError(f"range {text!r}: {piece!r} has {len(parts)} parts: {_FORMS}")
+        raise Refused(f"range {text!r}: {piece!r} has {len(parts)} parts: {_FORMS}")
     start, stop = (_finite(part, text) for part in parts[:2])
     count, geometric = _count(parts[2], text)
     if not geometric:
         return np.linspace(start, stop, count)
     if start * stop <= 0:
-        raise ValueError(f"range {text!r}: a geometric range needs two ends of the same sign, and none of them may be 0")
+        raise Refused(f"range {text!r}: a geometric range needs two ends of the same sign, and none of them may be 0")
     return np.geomspace(start, stop, count)
 
 
@@ -59,23 +61,23 @@ def _count(part: str, text: str) -> tuple[int, bool]:
     """Return the number of points that the third part of a range states, and whether they are geometric."""
     match = _COUNT.match(part)
     if match is None or not match["count"].strip().isdecimal():
-        raise ValueError(f"range {text!r}: {part!r} is not a number of points, such as 11 or 60log")
+        raise Refused(f"range {text!r}: {part!r} is not a number of points, such as 11 or 60log")
     count = int(match["count"])
     if not 2 <= count <= MOST_POINTS:
-        raise ValueError(f"range {text!r}: the number of points must be between 2 and {MOST_POINTS}, not {count}")
+        raise Refused(f"range {text!r}: the number of points must be between 2 and {MOST_POINTS}, not {count}")
     return count, match["spacing"].lower() == "log"
 
 
 def _finite(part: str, text: str) -> float:
     number = _number(part, text)
     if not math.isfinite(number):
-        raise ValueError(f"range {text!r}: the ends of a range must be finite (write infinity as a value: 1,2,inf)")
+        raise Refused(f"range {text!r}: the ends of a range must be finite (write infinity as a value: 1,2,inf)")
     return number
 
 
 def _number(part: str, text: str) -> float:
     if not _is_number(part):
-        raise ValueError(f"range {text!r}: {part!r} is not a number: {_FORMS}")
+        raise Refused(f"range {text!r}: {part!r} is not a number: {_FORMS}")
     return float(part)
 
 

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from limitlab._core.tables import number, table_names
+from limitlab.errors import Refused
 from limitlab.plotting.panels import (
     axis_values,
     curves_of,
@@ -64,7 +65,7 @@ def simulation_figure(theory: xr.Dataset, batch: xr.Dataset | None, observables:
     """Draw the figure of `sweep_figure` with experiments as points, the mean over `seed` and its standard error."""
     names = [name for name in (observables or table_names(theory)) if name in theory and theory[name].ndim]
     if not names:
-        raise ValueError("the result has no dimension for a plot: sweep over a parameter")
+        raise Refused("the result has no dimension for a plot: sweep over a parameter")
     longest = longest_dimension(theory[names])
     figure, panels = panel_grid(len(names))
     for axes, name in zip(panels, names, strict=False):

@@ -39,6 +39,7 @@ from numpy.typing import NDArray
 from limitlab._core import array_file
 from limitlab._core.files import clean_leftovers, replacing, write_whole
 from limitlab._core.results import package_version
+from limitlab.errors import Refused
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -141,7 +142,7 @@ class Cells:
     def path(self, key: str) -> Path:
         """Return the file of a cell."""
         if self.folder is None:
-            raise ValueError("cells in memory have no files")
+            raise Refused("cells in memory have no files")
         return self.folder / key[:2] / f"{key}.cell"
 
     def clean(self) -> None:
@@ -262,7 +263,7 @@ class Store:
 
     def __init__(self, path: str | os.PathLike[str]):
         if not str(path).strip():
-            raise ValueError("store = '' is not allowed: give a path such as 'sweep.nc', 'sweep.zarr' or a directory")
+            raise Refused("store = '' is not allowed: give a path such as 'sweep.nc', 'sweep.zarr' or a directory")
         self.path = Path(path)
         single = self.path.suffix in (".nc", ".zarr")
         self.home = self.path.with_name(self.path.name + ".cells") if single else self.path
@@ -289,7 +290,7 @@ class Store:
                 self.result.exists() or (self.home.exists() and not _is_blank(self.home))
             ):
                 taken = self.result if self.result.exists() else self.home
-                raise ValueError(
+                raise Refused(
                     f"store {str(taken)!r} exists and was not made by a sweep: choose another name, or move it away"
                 )
             try:
@@ -347,7 +348,7 @@ class Store:
                 f"the manifest {str(self.home / MANIFEST)!r} is damaged and is written again", DamagedCell, stacklevel=4
             )
             return None
-        raise ValueError(
+        raise Refused(
             f"store {str(self.path)!r} is unreadable: {self.home / MANIFEST} does not describe a sweep; "
             "choose another name, or move it away"
         )
@@ -419,7 +420,7 @@ def open_result(path: str | os.PathLike[str]) -> xr.Dataset:
     """
     place = Store(path).result
     if not place.exists():
-        raise ValueError(f"store {str(path)!r} has no result yet: run its sweep to the end")
+        raise Refused(f"store {str(path)!r} has no result yet: run its sweep to the end")
     return read_dataset(place, most=LOADED)
 
 
@@ -445,7 +446,7 @@ def read_dataset(place: Path, most: float = math.inf) -> xr.Dataset:
         except Exception as error:
             reason = f"{type(error).__name__}: {error}".splitlines()[0]
         gc.collect()  # collect half-opened files now, while their error messages are suppressed
-    raise ValueError(
+    raise Refused(
         f"the result {str(place)!r} is unreadable: it is damaged, or its content does not match its name ({reason[:120]})"
     )
 
@@ -466,7 +467,7 @@ def _refuse_pickles(folder: Path) -> None:
     for name in (".zmetadata", ".zarray", "zarr.json"):
         for file in folder.rglob(name):
             if "pickle" in file.read_text(encoding="utf-8").lower():
-                raise ValueError("pickled data are not read")
+                raise Refused("pickled data are not read")
 
 
 def _describes_a_sweep(known: Any) -> bool:
@@ -503,17 +504,17 @@ def _check_same_sweep(path: Path, known: Mapping[str, Any], manifest: Mapping[st
     """
     other = "choose another store"
     if known["format"] != FORMAT:
-        raise ValueError(
+        raise Refused(
             f"store {str(path)!r} has format {known['format']}, which this version of limitlab (format {FORMAT}) cannot read: "
             f"{other}, or delete this one to compute its results again"
         )
     for what in ("what", "law"):
         if known[what] != manifest[what]:
-            raise ValueError(f"store {str(path)!r} holds {what} = {known[what]!r}, not {manifest[what]!r}: {other}")
+            raise Refused(f"store {str(path)!r} holds {what} = {known[what]!r}, not {manifest[what]!r}: {other}")
     for name, value in manifest["parameters"].items():
         before = known["parameters"].get(name, value)  # absent if the earlier sweep varied it
         if before != value:
-            raise ValueError(f"store {str(path)!r} holds a sweep at {name} = {before!r}, not {value!r}: {other}")
+            raise Refused(f"store {str(path)!r} holds a sweep at {name} = {before!r}, not {value!r}: {other}")
     if known.get("version") != manifest.get("version"):
         warnings.warn(
             f"store {str(path)!r} was made by limitlab {known.get('version')}; its cells are used, and new cells come from "

@@ -38,7 +38,7 @@ from pydantic_core import ValidationError
 
 from limitlab._core.law import Law
 from limitlab._core.registry import find_law
-from limitlab.errors import did_you_mean
+from limitlab.errors import Refused, did_you_mean
 from limitlab.lab._sweep import plan_sweep, sweep
 from limitlab.lab.engines import Engine, check_engine, completed
 from limitlab.lab.grid import one_line, read_grid
@@ -83,7 +83,7 @@ class SweepSpec(BaseModel):
         try:
             return kind(**self.parameters)
         except ValidationError as error:
-            raise ValueError(one_line(error)) from None
+            raise Refused(one_line(error)) from None
 
 
 def load_sweep(path: str | os.PathLike[str]) -> SweepSpec:
@@ -100,15 +100,15 @@ def load_sweep(path: str | os.PathLike[str]) -> SweepSpec:
     try:
         text = Path(path).read_text(encoding="utf-8")
     except UnicodeDecodeError:
-        raise ValueError(f"sweep file {str(path)!r} is not a text file") from None
+        raise Refused(f"sweep file {str(path)!r} is not a text file") from None
     except OSError as error:
-        raise ValueError(f"sweep file {str(path)!r} cannot be read: {error.strerror or error}") from None
+        raise Refused(f"sweep file {str(path)!r} cannot be read: {error.strerror or error}") from None
     try:
         return read_sweep(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"sweep file {str(path)!r} is not valid TOML: {error}") from None
+        raise Refused(f"sweep file {str(path)!r} is not valid TOML: {error}") from None
     except ValueError as error:
-        raise ValueError(f"sweep file {str(path)!r}: {error}") from None
+        raise Refused(f"sweep file {str(path)!r}: {error}") from None
 
 
 def read_sweep(content: Mapping[str, Any]) -> SweepSpec:
@@ -119,24 +119,24 @@ def read_sweep(content: Mapping[str, Any]) -> SweepSpec:
     >>> read_sweep({"law": "Ridge", "over": {"ratio": [0.5]}, "seed": 3})
     Traceback (most recent call last):
         ...
-    ValueError: there is no entry 'seed': did you mean 'seeds'?
+    limitlab.errors.Refused: there is no entry 'seed': did you mean 'seeds'?
     """
     known = SweepSpec.model_fields
     for name in content:
         if name not in known:
-            raise ValueError(f"there is no entry {name!r}: {did_you_mean(name, known)}")
+            raise Refused(f"there is no entry {name!r}: {did_you_mean(name, known)}")
     try:
         spec = SweepSpec.model_validate(dict(content))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         entry = str(first["loc"][0]) if first["loc"] else "the file"
         if first["type"] == "missing":
-            raise ValueError(f"the entry {entry!r} is missing ({known[entry].description})") from None
+            raise Refused(f"the entry {entry!r} is missing ({known[entry].description})") from None
         message = one_line(error)
         reason = (
             message if first["type"] == "value_error" else f"{entry} = {content[entry]!r} is not allowed: {message.lower()}"
         )
-        raise ValueError(f"{reason} ({known[entry].description})") from None
+        raise Refused(f"{reason} ({known[entry].description})") from None
     read_grid(spec.make_law(), spec.over, ())
     return spec
 

@@ -23,6 +23,7 @@ from limitlab._core.cost import check_draw
 from limitlab._core.draws import digest, identity, plain_parameters
 from limitlab._core.law import Law
 from limitlab._core.results import absolute_errors
+from limitlab.errors import Refused
 from limitlab.lab.engines import Engine, check_engine, completed
 from limitlab.lab.progress import Progress, ProgressOption
 from limitlab.lab.store import FORMAT, Cell, Cells, current_cache
@@ -366,7 +367,7 @@ def _same_tasks(tasks: Sequence[Task], keys: Sequence[str]) -> dict[int, int]:
         first_of[position] = first[key]
         if getattr(tasks[position], "law", None) != getattr(tasks[first[key]], "law", None):
             # two values with the same text (such as two lambdas) would share a cell
-            raise ValueError(
+            raise Refused(
                 f"the tasks cannot be stored: two of them have the same text ({tasks[position].where}); "
                 "give the values different names, or omit the store"
             )

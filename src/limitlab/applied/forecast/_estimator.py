@@ -38,6 +38,7 @@ from limitlab.applied.forecast._trust import (
     gap_report,
     sentence,
 )
+from limitlab.errors import Refused
 from limitlab.laws.regression.finite_population import flow_curve
 
 Array = NDArray[Any]
@@ -71,7 +72,7 @@ def quantile(band: float) -> float:
     from statistics import NormalDist
 
     if not 0 < band < 1:
-        raise ValueError(f"band = {band!r} is not allowed: must be between 0 and 1")
+        raise Refused(f"band = {band!r} is not allowed: must be between 0 and 1")
     return NormalDist().inv_cdf((1 + band) / 2)
 
 
@@ -223,12 +224,12 @@ class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
         spectrum = self._fitted()
         samples, lam = checked_counts(n), checked_ridges(self.ridge_ if ridge is None else ridge)
         if (samples >= spectrum.population).any():
-            raise ValueError(
+            raise Refused(
                 f"n = {samples[samples >= spectrum.population][0]:g} is not allowed: must be below N = {spectrum.population}, "
                 "the number of fitted points; use learning_curve to extrapolate beyond"
             )
         if corrected and spectrum.vectors is None:
-            raise ValueError("corrected=True needs data: this forecast was made from a spectrum")
+            raise Refused("corrected=True needs data: this forecast was made from a spectrum")
         errors = self._population.errors(samples[:, None], lam, corrected)
         names = ("train_error", "degrees_of_freedom", "effective_ridge")
         values = {"test_error": errors.law_error, **{name: getattr(errors, name) for name in names}}
@@ -363,7 +364,7 @@ class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
         """
         self._fitted()
         if not np.isfinite(error) or error <= 0:
-            raise ValueError(f"error = {error!r} is not allowed: must be a finite number above 0")
+            raise Refused(f"error = {error!r} is not allowed: must be a finite number above 0")
         n = self._population.samples_for(error, lambda samples: self._ridge_at(samples, ridge)[0])
         curve = self.learning_curve([n], ridge, "mse", baselines=False)
         names = ("test_error", "test_error_low", "test_error_high", "extrapolated", "ridge")
@@ -418,7 +419,7 @@ class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
         spectrum = self._fitted()
         (samples,) = checked_counts([n])
         if samples > spectrum.population:
-            raise ValueError(
+            raise Refused(
                 f"n = {n:g} is not allowed: must be at most N = {spectrum.population}, the number of fitted points"
             )
         return self._labelled().scores(float(samples), float(self._ridge_at(np.array([samples]), ridge)[0][0]), draws)
@@ -494,7 +495,7 @@ class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
 
     def _labelled(self) -> Classes:
         if not hasattr(self, "labels_"):
-            raise ValueError("this forecast was made from a spectrum: fit it on data for metrics other than the mean square")
+            raise Refused("this forecast was made from a spectrum: fit it on data for metrics other than the mean square")
         return self._classes
 
     def _metric(self, metric: Any) -> Any:
@@ -503,11 +504,11 @@ class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
         if callable(metric):
             return metric
         if metric not in METRICS:
-            raise ValueError(
+            raise Refused(
                 f"metric = {metric!r} is not allowed: give one of {', '.join(METRICS)}, or a function of scores and labels"
             )
         if metric != "mse" and self.classes_ is None:
-            raise ValueError(
+            raise Refused(
                 f"metric = {metric!r} is not allowed for numbers: it needs labels, Forecast(task='classification')"
             )
         return metric
@@ -528,11 +529,11 @@ class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
         wanted = self.ridge if ridge is None else ridge
         if isinstance(wanted, str):
             if wanted != "best":
-                raise ValueError(f"ridge = {ridge!r} is not allowed: give a number of at least 0, or 'best'")
+                raise Refused(f"ridge = {ridge!r} is not allowed: give a number of at least 0, or 'best'")
             return self._population.best_ridge(samples)[0], True
         lam = checked_ridges(wanted)
         if lam.size != 1:
-            raise ValueError(f"ridge = {ridge!r} is not allowed here: give one number, or 'best'")
+            raise Refused(f"ridge = {ridge!r} is not allowed here: give one number, or 'best'")
         return np.full(samples.shape, lam[0]), False
 
     def _provenance(self, samples: Array, lam: Array) -> dict[str, Any]:

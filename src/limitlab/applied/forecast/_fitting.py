@@ -37,6 +37,7 @@ from limitlab.applied.forecast._spectrum import (
     require_memory,
 )
 from limitlab.applied.forecast._trust import ForecastWarning
+from limitlab.errors import Refused
 from limitlab.numerics.equivalents import learned
 
 Array = NDArray[Any]
@@ -50,11 +51,11 @@ MOST_CLASSES, FEWEST_EACH = 10, 5
 def check_options(method: Any, dtype: Any, rank: Any) -> None:
     """Raise `ValueError` if an option is not allowed."""
     if method not in METHODS:
-        raise ValueError(f"method = {method!r} is not allowed: must be {', '.join(map(repr, METHODS))}")
+        raise Refused(f"method = {method!r} is not allowed: must be {', '.join(map(repr, METHODS))}")
     if str(dtype) not in ("float64", "float32"):
-        raise ValueError(f"dtype = {dtype!r} is not allowed: must be 'float64' or 'float32'")
+        raise Refused(f"dtype = {dtype!r} is not allowed: must be 'float64' or 'float32'")
     if not isinstance(rank, (int, np.integer)) or rank < 2:
-        raise ValueError(f"rank = {rank!r} is not allowed: must be a whole number of at least 2")
+        raise Refused(f"rank = {rank!r} is not allowed: must be a whole number of at least 2")
 
 
 def as_numbers(y: Any) -> Array:
@@ -63,18 +64,18 @@ def as_numbers(y: Any) -> Array:
     >>> as_numbers(["cat", "dog"])
     Traceback (most recent call last):
     ...
-    ValueError: y contains text, such as 'cat': pass task='classification' to forecast a classifier, or give numbers
+    limitlab.errors.Refused: y contains text, such as 'cat': pass task='classification' to forecast a classifier, or give numbers
     """
     array = np.asarray(y)
     if array.dtype.kind in "fiub":
         return array
     if array.dtype.kind == "c":
-        raise ValueError("Complex data not supported: y must contain real numbers")
+        raise Refused("Complex data not supported: y must contain real numbers")
     try:
         return array.astype(float)
     except (TypeError, ValueError):
         first = next((entry for entry in array.ravel().tolist() if isinstance(entry, str)), array.ravel()[0])
-        raise ValueError(
+        raise Refused(
             f"y contains text, such as {first!r}: pass task='classification' to forecast a classifier, or give numbers"
         ) from None
 
@@ -94,12 +95,12 @@ def class_targets(y: Any) -> tuple[Array, Array]:
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.ndim != 1:
-        raise ValueError(f"y of shape {labels.shape} is not allowed for a classification: give one label per row")
+        raise Refused(f"y of shape {labels.shape} is not allowed for a classification: give one label per row")
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
-        raise ValueError("y contains NaN or infinity (inf): remove these rows")
+        raise Refused("y contains NaN or infinity (inf): remove these rows")
     classes, index = np.unique(labels, return_inverse=True)
     if classes.size < 2:
-        raise ValueError(f"y contains only the class {str(classes[0])!r}: give at least two classes")
+        raise Refused(f"y contains only the class {str(classes[0])!r}: give at least two classes")
     return classes, (2.0 * index - 1.0)[:, None] if classes.size == 2 else np.eye(classes.size)[index]
 
 
@@ -112,7 +113,7 @@ def is_classification(task: Any, y: Any) -> bool:
     [True, True, False]
     """
     if task not in TASKS:
-        raise ValueError(f"task = {task!r} is not allowed: must be {', '.join(map(repr, TASKS))}")
+        raise Refused(f"task = {task!r} is not allowed: must be {', '.join(map(repr, TASKS))}")
     if task != "auto":
         return bool(task == "classification")
     array = np.asarray(y)
@@ -130,7 +131,7 @@ def require_finite(array: Array, name: str) -> None:
     bad = ~np.isfinite(array)
     if bad.any():
         row = int(np.argwhere(bad)[0][0])
-        raise ValueError(
+        raise Refused(
             f"{name} contains NaN or infinity (inf) in {int(bad.sum())} places, first in row {row}: "
             "remove these rows or fill the missing values"
         )
@@ -139,7 +140,7 @@ def require_finite(array: Array, name: str) -> None:
 def require_variation(targets: Array) -> None:
     """Raise `ValueError` if the target is constant."""
     if not (np.ptp(targets, axis=0) > 0).any():
-        raise ValueError(f"y is constant (every target is {targets[0, 0]:g}): give targets that vary")
+        raise Refused(f"y is constant (every target is {targets[0, 0]:g}): give targets that vary")
 
 
 def warn_of_duplicates(X: Array) -> None:
@@ -161,13 +162,13 @@ def checked_counts(n: Any) -> Array:
     >>> checked_counts([10, 0])
     Traceback (most recent call last):
     ...
-    ValueError: n = 0 is not allowed: must be at least 1 and finite
+    limitlab.errors.Refused: n = 0 is not allowed: must be at least 1 and finite
     """
     values = np.atleast_1d(np.asarray(n, dtype=float))
     bad = ~(np.isfinite(values) & (values >= 1))
     if bad.any() or values.ndim != 1 or not values.size:
         shown = f"{values[bad][0]:g}" if bad.any() else repr(n)
-        raise ValueError(f"n = {shown} is not allowed: must be at least 1 and finite")
+        raise Refused(f"n = {shown} is not allowed: must be at least 1 and finite")
     return values
 
 
@@ -177,16 +178,16 @@ def checked_ridges(ridge: Any) -> Array:
     >>> checked_ridges(-1.0)
     Traceback (most recent call last):
     ...
-    ValueError: ridge = -1 is not allowed: must be at least 0 and finite
+    limitlab.errors.Refused: ridge = -1 is not allowed: must be at least 0 and finite
     """
     try:
         values = np.atleast_1d(np.asarray(ridge, dtype=float))
     except (TypeError, ValueError):
-        raise ValueError(f"ridge = {ridge!r} is not allowed: must be a number of at least 0") from None
+        raise Refused(f"ridge = {ridge!r} is not allowed: must be a number of at least 0") from None
     bad = ~(np.isfinite(values) & (values >= 0))
     if bad.any() or values.ndim != 1 or not values.size:
         shown = f"{values[bad][0]:g}" if bad.any() else repr(ridge)
-        raise ValueError(f"ridge = {shown} is not allowed: must be at least 0 and finite")
+        raise Refused(f"ridge = {shown} is not allowed: must be at least 0 and finite")
     return values
 
 
@@ -196,10 +197,10 @@ def checked_groups(groups: ArrayLike | None, count: int) -> NDArray[np.int64] | 
         return None
     names = np.asarray(groups)
     if names.shape != (count,):
-        raise ValueError(f"groups of shape {names.shape} is not allowed: give one entry for each of the {count} rows")
+        raise Refused(f"groups of shape {names.shape} is not allowed: give one entry for each of the {count} rows")
     codes = np.unique(names, return_inverse=True)[1]
     if codes.max() < 2:
-        raise ValueError("groups contains fewer than three groups: give at least three, so that one can be left out")
+        raise Refused("groups contains fewer than three groups: give at least three, so that one can be left out")
     return np.asarray(codes, dtype=np.int64)
 
 
@@ -423,7 +424,7 @@ class Decomposition(BaseEstimator):  # type: ignore[misc]
             checked_ridges(self.ridge)
         check_options(self.method, self.dtype, self.rank)
         if y is None:
-            raise ValueError("this Forecast estimator requires y to be passed, but the target y is None")
+            raise Refused("this Forecast estimator requires y to be passed, but the target y is None")
         labelled = self.classify or is_classification(self.task, y)
         labels = np.asarray(y) if labelled else as_numbers(y)
         X, labels = validate_data(
@@ -488,7 +489,7 @@ class Decomposition(BaseEstimator):  # type: ignore[misc]
         if isinstance(self.kernel, str) and self.kernel == "precomputed":
             gram = checked_gram(X, "X")
             if len(gram) != len(targets):
-                raise ValueError(f"y is not allowed: {len(targets)} targets for a Gram matrix of {len(gram)} points")
+                raise Refused(f"y is not allowed: {len(targets)} targets for a Gram matrix of {len(gram)} points")
             require_memory(
                 exact_bytes(len(gram)), self.max_memory, f"an exact decomposition of {len(gram)} points",
                 "give the data and a kernel with method='nystrom', or fewer rows",
@@ -589,7 +590,7 @@ class Decomposition(BaseEstimator):  # type: ignore[misc]
         """Return the posterior variance k(x, x) - k_x' (K + N ridge)^-1 k_x of new points."""
         spectrum = self.spectrum_
         if self.kernel_ is None or spectrum.vectors is None:
-            raise ValueError("test inputs cannot be compared with a Gram matrix: fit the forecast on data")
+            raise Refused("test inputs cannot be compared with a Gram matrix: fit the forecast on data")
         rows = self._parts[0] if self._parts else slice(None)
         across = self.kernel_(X, self.X_fit_[rows]) @ spectrum.vectors
         weight = 1 / (spectrum.population * (spectrum.eigenvalues[:-1] + ridge))

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from limitlab.errors import did_you_mean
+from limitlab.errors import Refused, did_you_mean
 from limitlab.models.activations import Activation
 
 Array = NDArray[Any]
@@ -112,7 +112,7 @@ class Kernel:
         for start in range(0, len(X), rows):
             block = np.asarray(self.compare(X[start : start + rows], Y))
             if block.shape != (len(X[start : start + rows]), len(Y)):
-                raise ValueError(
+                raise Refused(
                     f"kernel is not allowed: it maps tables of {len(X[start : start + rows])} and {len(Y)} rows to an array "
                     f"of shape {block.shape}; it must compare every row with every row"
                 )
@@ -131,7 +131,7 @@ class Kernel:
     def table(self, X: Array, dtype: DTypeLike = np.float64) -> Array:
         """Return the features of the rows of X, with the constant feature."""
         if self.features is None:
-            raise ValueError("this kernel has no features")
+            raise Refused("this kernel has no features")
         values = np.asarray(self.features(X), dtype=dtype)
         return np.column_stack([values, np.full(len(X), self.intercept, dtype=dtype)]) if self.intercept else values
 
@@ -161,7 +161,7 @@ class RandomFeatures:
     def fit(self, X: Array, y: Any = None) -> RandomFeatures:
         """Draw the weights for inputs of this dimension, and set the scale."""
         if not isinstance(self.width, (int, np.integer)) or self.width < 1:
-            raise ValueError(f"width = {self.width!r} is not allowed: must be a whole number of at least 1")
+            raise Refused(f"width = {self.width!r} is not allowed: must be a whole number of at least 1")
         self._activation = Activation(self.activation)
         scale = float(np.sqrt(np.mean((np.asarray(X, dtype=float) ** 2).sum(axis=1)))) or 1.0
         self._weights = np.random.default_rng(self.seed).standard_normal((X.shape[1], self.width)) / scale
@@ -208,7 +208,7 @@ def make_kernel(
     [[1.0, 0.135335], [0.135335, 1.0]]
     """
     if not np.isfinite(intercept):
-        raise ValueError(f"intercept = {intercept!r} is not allowed: must be a finite number")
+        raise Refused(f"intercept = {intercept!r} is not allowed: must be a finite number")
     if hasattr(kernel, "transform"):
         fitted = kernel.fit(X) if hasattr(kernel, "fit") else kernel
         return _from_features(fitted.transform, intercept)
@@ -218,18 +218,18 @@ def make_kernel(
         return Kernel(_inner, _unchanged, intercept)
     if kernel in ("rbf", "laplace"):
         if gamma is not None and not (np.isfinite(gamma) and gamma > 0):
-            raise ValueError(f"gamma = {gamma!r} is not allowed: must be above 0, or None for one over the total variance")
+            raise Refused(f"gamma = {gamma!r} is not allowed: must be above 0, or None for one over the total variance")
         if kernel == "laplace":
             return Kernel(partial(laplace, rate=np.sqrt(default_gamma(X)) if gamma is None else gamma), None, intercept)
         return Kernel(partial(gaussian, gamma=default_gamma(X) if gamma is None else gamma), None, intercept)
     if kernel == "relu-nngp":
         if not isinstance(depth, (int, np.integer)) or depth < 1:
-            raise ValueError(f"depth = {depth!r} is not allowed: must be a whole number of at least 1")
+            raise Refused(f"depth = {depth!r} is not allowed: must be a whole number of at least 1")
         return Kernel(partial(arc_cosine, depth=depth), None, intercept)
     if kernel == "random-features":
         return _from_features(RandomFeatures(width, activation, seed).fit(X).transform, intercept)
     hint = did_you_mean(kernel, NAMES) if isinstance(kernel, str) else f"known names: {', '.join(NAMES)}"
-    raise ValueError(f"kernel = {kernel!r} is not allowed: give a name, a function of two tables or a feature map; {hint}")
+    raise Refused(f"kernel = {kernel!r} is not allowed: give a name, a function of two tables or a feature map; {hint}")
 
 
 # These are functions of the module and not closures, so that a fitted kernel can be pickled.

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab.errors import Refused
+
 Array = NDArray[np.float64]
 
 EPSILON = float(np.finfo(np.float64).eps)
@@ -84,11 +86,11 @@ class RidgePath:
     def __init__(self, X: ArrayLike, y: ArrayLike):
         self.X, labels = np.asarray(X, dtype=float), np.asarray(y, dtype=float)
         if self.X.ndim != 2 or 0 in self.X.shape:
-            raise ValueError(f"X of shape {self.X.shape} is not allowed: must be a table of n rows and p columns")
+            raise Refused(f"X of shape {self.X.shape} is not allowed: must be a table of n rows and p columns")
         if labels.ndim not in (1, 2) or len(labels) != len(self.X):
-            raise ValueError(f"y of shape {labels.shape} is not allowed: must have {len(self.X)} rows, as X")
+            raise Refused(f"y of shape {labels.shape} is not allowed: must have {len(self.X)} rows, as X")
         if not np.isfinite(self.X).all() or not np.isfinite(labels).all():
-            raise ValueError("X and y must be finite numbers: remove or fill missing values")
+            raise Refused("X and y must be finite numbers: remove or fill missing values")
         self.y = labels
         self._columns = labels.reshape(len(labels), -1)
 
@@ -96,7 +98,7 @@ class RidgePath:
         """Return the coefficients for every penalty, with shape (*ridge.shape, p) and a last axis for targets if y has one."""
         lam = np.asarray(ridge, dtype=float)
         if np.isnan(lam).any():
-            raise ValueError("ridge = nan is not allowed")
+            raise Refused("ridge = nan is not allowed")
         flat = lam.ravel()
         error = self._gram_error(flat)
         values = np.empty((flat.size, self.X.shape[1], self._columns.shape[1]))
@@ -141,7 +143,7 @@ class RidgePath:
         """
         left = 1 - self.degrees_of_freedom(ridge)
         if (left <= 1e-10).any():
-            raise ValueError("ridge = 0 is not allowed in gcv when the fit interpolates: use a small positive penalty")
+            raise Refused("ridge = 0 is not allowed in gcv when the fit interpolates: use a small positive penalty")
         return np.asarray(self.train_error(ridge) / left.reshape(*left.shape, *(1,) * (self.y.ndim - 1)) ** 2)
 
     # -- factorisations -----------------------------------------------------------------------------------------------

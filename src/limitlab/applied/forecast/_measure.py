@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from limitlab.applied.forecast._kernels import Kernel
 from limitlab.applied.forecast._least_squares import RidgePath
 from limitlab.applied.forecast._metrics import Metric, error_rate
+from limitlab.errors import Refused
 
 Array = NDArray[np.float64]
 
@@ -75,11 +76,11 @@ def measured(
     n, lam = np.atleast_1d(np.asarray(samples, dtype=int)), np.atleast_1d(np.asarray(ridge, dtype=float))
     total = len(targets)
     if (n < 1).any() or (n >= total).any():
-        raise ValueError(
+        raise Refused(
             f"n = {n[(n < 1) | (n >= total)][0]} is not allowed: real fits need 1 <= n < {total}, so that points are left for tests"
         )
     if splits < 1:
-        raise ValueError(f"splits = {splits} is not allowed: must be at least 1")
+        raise Refused(f"splits = {splits} is not allowed: must be at least 1")
     names = ("test_error", "train_error", *(("classification_error",) if classes else ()))
     values = np.empty((len(names), splits, n.size, lam.size))
     for split in range(splits):
@@ -116,7 +117,7 @@ def _apart(total: int, count: int, groups: NDArray[np.int64] | None, rng: np.ran
     inside = order[:count]
     outside = order[count:][~np.isin(groups[order[count:]], groups[inside])]
     if not outside.size:
-        raise ValueError(
+        raise Refused(
             f"n = {count} is not allowed: it leaves none of the {int(groups.max()) + 1} groups for tests; give fewer rows"
         )
     return inside, rng.permutation(outside)

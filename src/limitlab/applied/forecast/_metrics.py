@@ -36,6 +36,7 @@ from numpy.typing import NDArray
 from limitlab.applied.forecast._curves import Population
 from limitlab.applied.forecast._spectrum import NEARLY_ONE, Spectrum, left_out
 from limitlab.applied.forecast._trust import ForecastWarning
+from limitlab.errors import Refused
 from limitlab.numerics.equivalents import learned
 
 Array = NDArray[Any]
@@ -210,7 +211,7 @@ class Classes:
         """Targets of the points."""
         targets = self.population.spectrum.targets
         if targets is None:
-            raise ValueError("this forecast was made from a spectrum: fit it on data for metrics other than the mean square")
+            raise Refused("this forecast was made from a spectrum: fit it on data for metrics other than the mean square")
         return np.asarray(targets, dtype=float)
 
     def scores(self, samples: float, ridge: float, draws: int = DRAWS) -> Array:
@@ -256,7 +257,7 @@ class Classes:
             samples >= total if linked else samples > total
         )  # use the line at N too, because the noise of a few mistakes would produce a kink
         if beyond.any() and not linked:
-            raise ValueError(
+            raise Refused(
                 f"n = {samples[beyond][0]:g} is not allowed if the metric is a function: must be at most N = {total}; "
                 f"only mse, {', '.join(RATES)} can be extrapolated beyond the data"
             )

@@ -16,6 +16,7 @@ import xarray as xr
 from limitlab.applied.forecast._estimator import Forecast
 from limitlab.applied.forecast._fitting import is_classification
 from limitlab.applied.forecast._measure import fit_power_law
+from limitlab.errors import Refused
 
 SHARES = (0.2, 0.32, 0.5, 0.7, 0.9)
 SPLITS = 5
@@ -60,7 +61,7 @@ def forecast_other(
     labels = is_classification("auto", targets)
     total = len(inputs)
     if total < 50:
-        raise ValueError(f"X has {total} rows, which is not allowed: must be at least 50 for measurements at five sizes")
+        raise Refused(f"X has {total} rows, which is not allowed: must be at least 50 for measurements at five sizes")
     sizes = np.round(np.array(SHARES) * total).astype(int)
     runs = np.empty((sizes.size, splits))
     for i, size in enumerate(sizes):

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from limitlab._core.cost import available_memory
 from limitlab.applied.forecast._kernels import Kernel
+from limitlab.errors import Refused
 from limitlab.numerics.equivalents import learned
 
 Array = NDArray[Any]
@@ -91,7 +92,7 @@ class Spectrum:
     def residuals(self, kappa: Array) -> Array:
         """Return the residuals y - K (K + N kappa)^-1 y of every point for every kappa, with shape (N, kappas, outputs)."""
         if self.vectors is None or self.targets is None or self.projections is None:
-            raise ValueError("this forecast was made from a spectrum: fit it on data for residuals and bands")
+            raise Refused("this forecast was made from a spectrum: fit it on data for residuals and bands")
         share = learned(kappa, self.eigenvalues)
         shares, rest = share[:, :-1].T, share[:, -1]  # (r, kappas), (kappas,)
         missed = self.targets - self.vectors @ self.projections
@@ -102,7 +103,7 @@ class Spectrum:
     def leverages(self, kappa: Array) -> Array:
         """Return the diagonal of K (K + N kappa)^-1 for every kappa, with shape (N, kappas)."""
         if self.vectors is None:
-            raise ValueError("this forecast was made from a spectrum: fit it on data for leverages")
+            raise Refused("this forecast was made from a spectrum: fit it on data for leverages")
         share = learned(kappa, self.eigenvalues)
         squares = self.vectors**2
         inside = 1 - squares.sum(axis=1, dtype=float)
@@ -111,7 +112,7 @@ class Spectrum:
     def subset(self, rows: NDArray[np.int64]) -> Spectrum:
         """Return the spectrum of some of the points, from the matrix of the known directions (exact if all directions are known)."""
         if self.vectors is None or self.targets is None:
-            raise ValueError("this forecast was made from a spectrum: fit it on data for the spectrum of a subset")
+            raise Refused("this forecast was made from a spectrum: fit it on data for the spectrum of a subset")
         table = self.vectors[rows] * np.sqrt(self.eigenvalues[:-1] * self.population).astype(self.vectors.dtype)
         if table.shape[1] < len(rows):
             return from_features(table, self.targets[rows])
@@ -133,13 +134,13 @@ def from_numbers(eigenvalues: Any, energies: Any, population: int) -> Spectrum:
     """
     s, c = np.asarray(eigenvalues, dtype=float), np.asarray(energies, dtype=float)
     if s.ndim != 1 or s.shape != c.shape or not s.size:
-        raise ValueError(f"energies is not allowed: must have one entry per eigenvalue, got shapes {c.shape} and {s.shape}")
+        raise Refused(f"energies is not allowed: must have one entry per eigenvalue, got shapes {c.shape} and {s.shape}")
     if not (np.isfinite(s) & (s >= 0)).all() or not (s > 0).any():
-        raise ValueError("eigenvalues is not allowed: must be finite and at least 0, one of them above 0")
+        raise Refused("eigenvalues is not allowed: must be finite and at least 0, one of them above 0")
     if not (np.isfinite(c) & (c >= 0)).all():
-        raise ValueError("energies is not allowed: must be finite and at least 0")
+        raise Refused("energies is not allowed: must be finite and at least 0")
     if not np.isfinite(population) or int(population) != population or population < s.size:
-        raise ValueError(
+        raise Refused(
             f"population = {population!r} is not allowed: must be a whole number of at least {s.size}, the number of eigenvalues"
         )
     positive = s > 0
@@ -160,9 +161,9 @@ def from_gram(gram: Array, targets: Array, overwrite: bool = True) -> Spectrum:
     values, vectors = eigh(gram, driver="evd", overwrite_a=overwrite, check_finite=False)
     top = float(values[-1])
     if top <= 0:
-        raise ValueError("the Gram matrix has no positive eigenvalue: every input looks the same to this kernel")
+        raise Refused("the Gram matrix has no positive eigenvalue: every input looks the same to this kernel")
     if values[0] < -INDEFINITE[values.dtype] * top:
-        raise ValueError(
+        raise Refused(
             f"the Gram matrix is not positive semi-definite: its smallest eigenvalue is {values[0] / top:.2g} of the largest; "
             "use a positive definite kernel"
         )
@@ -181,7 +182,7 @@ def from_features(table: Array, targets: Array) -> Spectrum:
 
     left, singular, right = svd(table, full_matrices=False, check_finite=False)
     if not singular.max(initial=0.0) > 0:
-        raise ValueError("the Gram matrix has no positive eigenvalue: every input looks the same to this kernel")
+        raise Refused("the Gram matrix has no positive eigenvalue: every input looks the same to this kernel")
     kept = singular > np.finfo(singular.dtype).eps * max(table.shape) * singular.max()
     values = singular[kept].astype(float) ** 2 / len(table)
     return replace(_projected(values, left[:, kept], targets), right=right[kept].T)
@@ -259,13 +260,13 @@ def symmetric_gram(kernel: Kernel, X: Array, dtype: Any) -> Array:
 def checked_gram(gram: Array, name: str) -> Array:
     """Return the matrix if it is square, symmetric and finite. Otherwise raise `ValueError`."""
     if gram.ndim != 2 or gram.shape[0] != gram.shape[1]:
-        raise ValueError(f"{name} is not allowed: a Gram matrix must be square, got shape {gram.shape}")
+        raise Refused(f"{name} is not allowed: a Gram matrix must be square, got shape {gram.shape}")
     if not np.isfinite(gram).all():
-        raise ValueError(f"{name} is not allowed: the Gram matrix contains NaN or infinity; remove or fill missing values")
+        raise Refused(f"{name} is not allowed: the Gram matrix contains NaN or infinity; remove or fill missing values")
     size = float(np.abs(gram).max())
     gap = _asymmetry(gram)
     if gap > (1e-8 if gram.dtype == np.float64 else 1e-3) * size:
-        raise ValueError(
+        raise Refused(
             f"{name} is not allowed: the Gram matrix is not symmetric (entries differ from their mirror images by up to {gap:.2g})"
         )
     return gram
@@ -323,10 +324,8 @@ def require_memory(needed: float, limit: float | None, what: str, remedy: str) -
     >>> require_memory(1e10, 8e9, "decomposing 20000 points", "use dtype='float32'")
     Traceback (most recent call last):
     ...
-    ValueError: decomposing 20000 points needs about 10.0 GB of memory and 8.0 GB may be used: use dtype='float32'
+    limitlab.errors.Refused: decomposing 20000 points needs about 10.0 GB of memory and 8.0 GB may be used: use dtype='float32'
     """
     bound = available_memory() if limit is None else limit
     if needed > bound:
-        raise ValueError(
-            f"{what} needs about {needed / 1e9:.1f} GB of memory and {bound / 1e9:.1f} GB may be used: {remedy}"
-        )
+        raise Refused(f"{what} needs about {needed / 1e9:.1f} GB of memory and {bound / 1e9:.1f} GB may be used: {remedy}")

@@ -24,7 +24,7 @@ from limitlab._core.tables import describe_result, number
 from limitlab.applied.forecast._estimator import Forecast
 from limitlab.applied.forecast._trust import ForecastWarning, Gains, GapReport, explain, leverage_variation, sentence
 from limitlab.applied.forecast.tables import Table, read_table
-from limitlab.errors import UnreachableTarget
+from limitlab.errors import Refused, UnreachableTarget
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -267,11 +267,11 @@ def forecast_study(
     ('With 100 rows', [False, True, True])
     """
     if groups is not None and time is not None:
-        raise ValueError(
+        raise Refused(
             "groups and time together are not allowed: give one of them, because real fits test on new groups or on later rows"
         )
     if splits < 0:
-        raise ValueError(f"splits = {splits} is not allowed: must be at least 0")
+        raise Refused(f"splits = {splits} is not allowed: must be at least 0")
     began, left_out = clock.perf_counter(), []
     file, tell = Path(data), progress if progress is not None else lambda words: None
 

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from limitlab._core.cost import available_memory
 from limitlab._core.draws import checked_seed
 from limitlab.applied.forecast._fitting import is_classification
-from limitlab.errors import did_you_mean
+from limitlab.errors import Refused, did_you_mean
 
 __all__ = ["read_table"]
 
@@ -139,13 +139,13 @@ def load_frame(file: Path, target: str) -> Any:
         The column or array to predict. It determines which arrays of an NPZ file are inputs.
     """
     if file.suffix.lower() not in FORMATS:
-        raise ValueError(f"cannot read '{file}': the name must end in {', '.join(FORMATS)} (pickles are never read)")
+        raise Refused(f"cannot read '{file}': the name must end in {', '.join(FORMATS)} (pickles are never read)")
     if not file.exists():
-        raise ValueError(f"cannot read '{file}': there is no such file")
+        raise Refused(f"cannot read '{file}': there is no such file")
     if file.is_dir():
-        raise ValueError(f"cannot read '{file}': it is a folder")
+        raise Refused(f"cannot read '{file}': it is a folder")
     if file.stat().st_size == 0:
-        raise ValueError(f"cannot read '{file}': the file is empty")
+        raise Refused(f"cannot read '{file}': the file is empty")
     if file.suffix.lower() == ".npz":
         return _from_npz(file, target)
     if file.suffix.lower() in (".parquet", ".pq"):
@@ -166,7 +166,7 @@ def _from_csv(file: Path) -> Any:
     try:
         return pd.read_csv(file, sep=separator, encoding=encoding, skipinitialspace=True, low_memory=False)
     except (ValueError, OSError) as error:
-        raise ValueError(f"cannot read '{file}': {str(error).splitlines()[0]}") from None
+        raise Refused(f"cannot read '{file}': {str(error).splitlines()[0]}") from None
 
 
 def _encoding(file: Path) -> str:
@@ -178,7 +178,7 @@ def _encoding(file: Path) -> str:
         try:
             while chunk := stream.read(1 << 20):
                 if b"\0" in chunk:
-                    raise ValueError(f"cannot read '{file}': it contains zero bytes, so it is not a text file")
+                    raise Refused(f"cannot read '{file}': it contains zero bytes, so it is not a text file")
                 decoder.decode(chunk)
             decoder.decode(b"", final=True)
         except UnicodeDecodeError:
@@ -207,7 +207,7 @@ def _header(file: Path, encoding: str, separator: str) -> list[str]:
         with file.open(encoding=encoding, newline="") as stream:
             return [name.strip() for name in next((row for row in csv.reader(stream, delimiter=separator) if row), [])]
     except csv.Error as error:
-        raise ValueError(f"cannot read '{file}': {error}") from None
+        raise Refused(f"cannot read '{file}': {error}") from None
     finally:
         csv.field_size_limit(limit)
 
@@ -216,7 +216,7 @@ def _refuse_repeated(file: Path, names: list[str]) -> None:
     repeated = [name for name, times in Counter(names).items() if times > 1 and name]
     if repeated:
         shown = ", ".join(repr(name) for name in repeated[:3])
-        raise ValueError(
+        raise Refused(
             f"{file.name} has more than one column called {shown}: rename them, so that a copy of the target cannot become an input"
         )
 
@@ -231,7 +231,7 @@ def _from_parquet(file: Path) -> Any:
         import pyarrow
         from pyarrow import parquet
     except ImportError:
-        raise ValueError(
+        raise Refused(
             f"cannot read '{file}': Parquet needs pyarrow; install it with pip install 'limitlab[forecast]', or save as CSV"
         ) from None
     try:
@@ -240,14 +240,14 @@ def _from_parquet(file: Path) -> Any:
         _refuse_repeated(file, list(parquet.read_schema(file).names))
         return pd.read_parquet(file, engine="pyarrow")
     except (pyarrow.ArrowException, OSError) as error:
-        raise ValueError(f"cannot read '{file}': {str(error).splitlines()[0]}") from None
+        raise Refused(f"cannot read '{file}': {str(error).splitlines()[0]}") from None
 
 
 def _from_npz(file: Path, target: str) -> Any:
     import pandas as pd
 
     if not zipfile.is_zipfile(file):
-        raise ValueError(f"cannot read '{file}': it is damaged, or was not written by numpy.savez")
+        raise Refused(f"cannot read '{file}': it is damaged, or was not written by numpy.savez")
     try:
         with zipfile.ZipFile(file) as archive:
             unpacked = sum(entry.file_size for entry in archive.infolist())
@@ -257,11 +257,11 @@ def _from_npz(file: Path, target: str) -> Any:
     except _TooLarge:
         raise
     except Exception as error:
-        raise ValueError(f"cannot read '{file}': {str(error).splitlines()[0]} (pickled objects are never read)") from None
+        raise Refused(f"cannot read '{file}': {str(error).splitlines()[0]} (pickled objects are never read)") from None
     if target not in loaded:
-        raise ValueError(f"{file.name} has no array {target!r}: {did_you_mean(target, loaded)}")
+        raise Refused(f"{file.name} has no array {target!r}: {did_you_mean(target, loaded)}")
     if loaded[target].ndim != 1:
-        raise ValueError(f"the array {target!r} has shape {loaded[target].shape}: a target must be one-dimensional")
+        raise Refused(f"the array {target!r} has shape {loaded[target].shape}: a target must be one-dimensional")
     rows = len(loaded[target])
     tables: list[Array] = []
     labels: list[str] = []
@@ -269,7 +269,7 @@ def _from_npz(file: Path, target: str) -> Any:
         if array.ndim == 0 or len(array) != rows:
             continue
         if array.dtype.kind == "c":
-            raise ValueError(f"the array {name!r} contains complex numbers: give real and imaginary parts as two arrays")
+            raise Refused(f"the array {name!r} contains complex numbers: give real and imaginary parts as two arrays")
         flat = array.reshape(rows, -1)
         labels += [name] if array.ndim == 1 else [f"{name}[{i}]" for i in range(flat.shape[1])]
         tables.append(flat)
@@ -377,7 +377,7 @@ def read_table(
         Column with the time of each row, by which rows are sorted. It is not an input, because later rows lie outside its range.
     """
     if most_rows is not None and most_rows < 2:
-        raise ValueError(f"rows = {most_rows} is not allowed: must be a whole number of at least 2")
+        raise Refused(f"rows = {most_rows} is not allowed: must be a whole number of at least 2")
     file, rng = Path(path), np.random.default_rng(checked_seed(seed))
     notes: list[str] = []
     frame = _loaded(file, target)
@@ -397,9 +397,7 @@ def read_table(
     y, scale = _target(frame[target], target, labels, notes)
     X, names = columns(frame.drop(columns=[name for name in (target, groups, time) if name is not None]), notes)
     if not names:
-        raise ValueError(
-            f"{file.name} has no usable column besides {target!r}: give columns that vary and describe the rows"
-        )
+        raise Refused(f"{file.name} has no usable column besides {target!r}: give columns that vary and describe the rows")
     _require_rows(file, frame.iloc[:training], target, FEWEST)
     mean, spread = X[:training].mean(axis=0), X[:training].std(axis=0)
     X = (X - mean) / np.where(spread > 0, spread, 1.0) / np.sqrt(X.shape[1])
@@ -420,10 +418,10 @@ def _require_roles(file: Path, frame: Any, **roles: str | None) -> None:
     named = {role: name for role, name in roles.items() if name is not None}
     for role, name in named.items():
         if name not in frame.columns:
-            raise ValueError(f"{file.name} has no column {name!r} ({role}): {did_you_mean(name, map(str, frame.columns))}")
+            raise Refused(f"{file.name} has no column {name!r} ({role}): {did_you_mean(name, map(str, frame.columns))}")
     twice = [name for name in named.values() if list(named.values()).count(name) > 1]
     if twice:
-        raise ValueError(f"{twice[0]!r} is given two roles ({', '.join(named)}): name different columns")
+        raise Refused(f"{twice[0]!r} is given two roles ({', '.join(named)}): name different columns")
 
 
 def _in_order(frame: Any, time: str, notes: list[str]) -> Any:
@@ -435,7 +433,7 @@ def _in_order(frame: Any, time: str, notes: list[str]) -> Any:
         text = [str(value) for value in when]
         read = next((values for values in (days_of(text), numbers_of(text)) if values is not None), None)
         if read is None:
-            raise ValueError(
+            raise Refused(
                 f"{time} contains neither dates nor numbers, such as {text[0]!r}, so rows cannot be sorted: name another column"
             )
         when = pd.Series(read, frame.index)
@@ -449,9 +447,9 @@ def _in_order(frame: Any, time: str, notes: list[str]) -> Any:
 def _loaded(file: Path, target: str) -> Any:
     frame = load_frame(file, target)
     if target not in frame.columns:
-        raise ValueError(f"{file.name} has no column {target!r}: {did_you_mean(target, map(str, frame.columns))}")
+        raise Refused(f"{file.name} has no column {target!r}: {did_you_mean(target, map(str, frame.columns))}")
     if not len(frame):
-        raise ValueError(f"{file.name} has a header but no rows: give at least {FEWEST} rows")
+        raise Refused(f"{file.name} has a header but no rows: give at least {FEWEST} rows")
     return frame
 
 
@@ -461,10 +459,10 @@ def _with_test(frame: Any, test: Any, file: Path, target: str) -> Any:
 
     absent = [str(name) for name in frame.columns if name not in test.columns]
     if absent:
-        raise ValueError(f"{file.name} lacks {_listed(absent)}: the test file needs the columns of the training file")
+        raise Refused(f"{file.name} lacks {_listed(absent)}: the test file needs the columns of the training file")
     rows = test[test[target].notna()][list(frame.columns)]
     if len(rows) < 2:
-        raise ValueError(f"{file.name} has {len(rows)} rows with a value of {target!r}: a check needs at least 2")
+        raise Refused(f"{file.name} has {len(rows)} rows with a value of {target!r}: a check needs at least 2")
     return pd.concat([frame, rows], ignore_index=True)
 
 
@@ -480,7 +478,7 @@ def _holds_labels(values: Any, task: str) -> bool:
 
 def _require_rows(file: Path, frame: Any, target: str, least: int) -> None:
     if len(frame) < least:
-        raise ValueError(
+        raise Refused(
             f"{file.name} has {len(frame)} different rows with a value of {target!r}, which is too few for a learning "
             f"curve; give at least {FEWEST}"
         )
@@ -494,7 +492,7 @@ def clean_rows(frame: Any, target: str, notes: list[str]) -> Any:
         if kind == np.dtype(object) and _nested(frame[name])
     ]
     if target in nested:
-        raise ValueError(f"{target} contains lists or records: a target must contain numbers or labels")
+        raise Refused(f"{target} contains lists or records: a target must contain numbers or labels")
     if nested:
         notes.append(
             f"dropped {_listed([str(name) for name in nested])}: they contain lists or records; give their entries as columns"
@@ -502,7 +500,7 @@ def clean_rows(frame: Any, target: str, notes: list[str]) -> Any:
         frame = frame.drop(columns=nested)
     missing = int(frame[target].isna().sum())
     if missing == len(frame):
-        raise ValueError(f"every value of {target!r} is missing: give a column with values")
+        raise Refused(f"every value of {target!r} is missing: give a column with values")
     if missing:
         notes.append(f"dropped {missing} rows without {target}")
         frame = frame[frame[target].notna()]
@@ -535,9 +533,9 @@ def _target(values: Any, name: str, labelled: bool, notes: list[str]) -> tuple[A
         labels = values.astype(str).to_numpy() if not pd.api.types.is_numeric_dtype(values) else values.to_numpy()
         classes = np.unique(labels).size
         if classes < 2:
-            raise ValueError(f"{name} contains a single class: give at least two classes")
+            raise Refused(f"{name} contains a single class: give at least two classes")
         if classes > max(20, len(labels) // 5):
-            raise ValueError(
+            raise Refused(
                 f"{name} has {classes} different values in {len(labels)} rows: these are too many for labels, and text is not a number"
             )
         kind = "a target of +1 and -1" if classes == 2 else "a target of 0 and 1 for each"
@@ -546,21 +544,21 @@ def _target(values: Any, name: str, labelled: bool, notes: list[str]) -> tuple[A
     numbers = pd.to_numeric(values, errors="coerce").to_numpy(dtype=float)
     endless = np.isinf(numbers)
     if endless.any():
-        raise ValueError(
+        raise Refused(
             f"{name} is infinite in {int(endless.sum())} rows, first in row {int(np.argmax(endless))}: remove these rows"
         )
     if np.isnan(numbers).any():
         read = numbers_of([str(value) for value in values])
         if read is None or np.isnan(read).any():
             first = values[np.isnan(numbers)].iloc[0] if read is None else values[np.isnan(read)].iloc[0]
-            raise ValueError(
+            raise Refused(
                 f"{name} contains text, such as {str(first)!r}: use --task classification for labels, or give numbers"
             )
         notes.append(f"{name}: text read as numbers, such as {str(values.iloc[0])!r} as {read[0]:g}")
         numbers = read
     spread = float(numbers.std())
     if spread == 0:
-        raise ValueError(f"{name} is constant (every value is {numbers[0]:g}): give a column that varies")
+        raise Refused(f"{name} is constant (every value is {numbers[0]:g}): give a column that varies")
     notes.append(
         f"{name}: centred at {numbers.mean():.4g} and divided by its standard deviation {spread:.4g} (the mean as prediction has error 1)"
     )
@@ -644,7 +642,7 @@ def _column(values: Any, label: str, notes: list[str]) -> tuple[dict[str, Array]
         return _filled(days.to_numpy(dtype=float), label, notes), "number"
     if pd.api.types.is_numeric_dtype(values):
         if pd.api.types.is_complex_dtype(values):
-            raise ValueError(f"{label} contains complex numbers: give real and imaginary parts as two columns")
+            raise Refused(f"{label} contains complex numbers: give real and imaginary parts as two columns")
         return _filled(values.to_numpy(dtype=float, na_value=np.nan), label, notes), "number"
     codes, levels = pd.factorize(values.astype(object))
     texts = [str(level).strip() for level in levels]

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab.errors import Refused
 from limitlab.numerics import additive_powers as form
 from limitlab.numerics.additive_powers import Best, Runs
 
@@ -31,22 +32,20 @@ def checked_runs(N: ArrayLike, D: ArrayLike | None, loss: ArrayLike, compute: Ar
     n = np.ravel(np.asarray(N, dtype=float))
     if D is None:
         if compute is None:
-            raise ValueError("D is missing: give D or compute")
+            raise Refused("D is missing: give D or compute")
         D = np.ravel(np.asarray(compute, dtype=float)) / (flops * n)
     columns = dict(N=n, D=np.ravel(np.asarray(D, dtype=float)), loss=np.ravel(np.asarray(loss, dtype=float)))
     lengths = {name: column.size for name, column in columns.items()}
     if len(set(lengths.values())) > 1:
-        raise ValueError(f"columns of different lengths are not allowed: {lengths}")
+        raise Refused(f"columns of different lengths are not allowed: {lengths}")
     if n.size < LEAST_ROWS:
-        raise ValueError(f"{n.size} runs are not allowed: five parameters need at least {LEAST_ROWS}")
+        raise Refused(f"{n.size} runs are not allowed: five parameters need at least {LEAST_ROWS}")
     for name, column in columns.items():
         if not (np.isfinite(column).all() and (column > 0).all()):
             row = int(np.flatnonzero(~(np.isfinite(column) & (column > 0)))[0])
-            raise ValueError(f"{name} = {column[row]:g} in row {row + 1} is not allowed: must be above 0 and finite")
+            raise Refused(f"{name} = {column[row]:g} in row {row + 1} is not allowed: must be above 0 and finite")
         if name != "loss" and np.unique(column.round(12)).size < LEAST_SIZES:
-            raise ValueError(
-                f"{np.unique(column).size} values of {name} are not allowed: give runs at {LEAST_SIZES} or more"
-            )
+            raise Refused(f"{np.unique(column).size} values of {name} are not allowed: give runs at {LEAST_SIZES} or more")
     return form.centred(columns["N"], columns["D"], columns["loss"])
 
 
@@ -63,7 +62,7 @@ def on_a_ray(runs: Runs) -> bool:
 def positive(name: str, value: float) -> float:
     """Return a number, or raise `ValueError` unless it is above 0 and finite."""
     if not (math.isfinite(value) and value > 0):
-        raise ValueError(f"{name} = {value:g} is not allowed: must be above 0 and finite")
+        raise Refused(f"{name} = {value:g} is not allowed: must be above 0 and finite")
     return float(value)
 
 
@@ -301,7 +300,7 @@ class ScalingFit:
             If the table does not separate the two terms.
         """
         if not self.separable:
-            raise ValueError(
+            raise Refused(
                 f"compute = {compute:g} has no optimum that this table determines, because {self._why_not()}; add runs with another D/N"
             )
         product = math.log(positive("compute", compute) / self.flops)
@@ -324,10 +323,10 @@ class ScalingFit:
         An end that the table does not determine is infinite. For E the lower end is infinite if the table does not exclude E = 0.
         """
         if self.interaction:
-            raise ValueError("interval is not available with a product term: use bootstrap(), or fit with interaction=False")
+            raise Refused("interval is not available with a product term: use bootstrap(), or fit with interaction=False")
         if name in ("N", "D"):
             if compute is None:
-                raise ValueError(f"interval({name!r}) needs a compute: interval({name!r}, compute=1e22)")
+                raise Refused(f"interval({name!r}) needs a compute: interval({name!r}, compute=1e22)")
             low, high = self._optimal_log_n(float(compute))
             ends = (math.exp(low), math.exp(high) if high < 700 else math.inf)
             total = compute / self.flops
@@ -337,7 +336,7 @@ class ScalingFit:
                 else (total / ends[1] if ends[1] < math.inf else 0.0, total / ends[0] if ends[0] else math.inf)
             )
         if name not in NAMES:
-            raise ValueError(f"name = {name!r} is not allowed: must be one of {', '.join(NAMES)}, or N or D with a compute")
+            raise Refused(f"name = {name!r} is not allowed: must be one of {', '.join(NAMES)}, or N or D with a compute")
         if not self.separable and name != "E":
             return (0.0, math.inf) if name in ("A", "B") else (-math.inf, math.inf)
         return self._profiles(name)
@@ -433,9 +432,7 @@ class ScalingFit:
         as "N at 1e+22".
         """
         if not self.separable:
-            raise ValueError(
-                f"a bootstrap of this table is meaningless, because {self._why_not()}: add runs with another D/N"
-            )
+            raise Refused(f"a bootstrap of this table is meaningless, because {self._why_not()}: add runs with another D/N")
         rng, left = np.random.default_rng(seed), form.residuals(self.best.theta, self.runs)
         left = (left - left.mean()) * math.sqrt(left.size / (left.size - self.best.theta.size))
         centre, estimates = form.model(self.best.theta, self.runs)[0], []
@@ -588,7 +585,7 @@ def scaling_fit(
     """
     runs = checked_runs(N, D, loss, compute, positive("flops", flops))
     if not 0 < level < 1:
-        raise ValueError(f"level = {level:g} is not allowed: must be between 0 and 1")
+        raise Refused(f"level = {level:g} is not allowed: must be between 0 and 1")
     best = form.best_fit(runs, robust, interaction)
     number = form.condition(best.theta, runs)
     return ScalingFit(runs, best, level, flops, not on_a_ray(runs) and number < HOPELESS, number, replicate_sd)

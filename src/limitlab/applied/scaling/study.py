@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from limitlab._core.page import Described, Page, Table
 from limitlab.applied.scaling.fit import NAMES, NOT_DETERMINED, ScalingFit, checked_runs, positive, scaling_fit
+from limitlab.errors import Refused
 from limitlab.numerics import additive_powers as form
 from limitlab.numerics.additive_powers import Best
 
@@ -63,14 +64,14 @@ def read_runs(path: Path, **named: str | None) -> RunTable:
     def column(role: str) -> Array | None:
         wanted = named.get(role)
         if wanted is not None and wanted.lower() not in columns:
-            raise ValueError(f"{path.name} has no column {wanted!r}: its columns are {', '.join(map(str, frame.columns))}")
+            raise Refused(f"{path.name} has no column {wanted!r}: its columns are {', '.join(map(str, frame.columns))}")
         name = wanted.lower() if wanted is not None else next((usual for usual in USUAL[role] if usual in columns), None)
         if name is None:
             return None
         numbers = pd.to_numeric(frame[columns[name]], errors="coerce").to_numpy(dtype=float)
         if np.isnan(numbers).any():
             row = int(np.flatnonzero(np.isnan(numbers))[0])
-            raise ValueError(
+            raise Refused(
                 f"column {columns[name]!r} of {path.name} does not contain a number in row {row + 1}: {frame[columns[name]][row]!r}"
             )
         return numbers
@@ -79,7 +80,7 @@ def read_runs(path: Path, **named: str | None) -> RunTable:
     shown = ", ".join(map(str, frame.columns))
     if size is None or loss is None or (data is None and compute is None):
         missing = "a size (N)" if size is None else "a loss" if loss is None else "data (D) or compute"
-        raise ValueError(f"{path.name} has no column for {missing}: name it with an option; its columns are {shown}")
+        raise Refused(f"{path.name} has no column for {missing}: name it with an option; its columns are {shown}")
     return RunTable(size, data, loss, compute if data is None else None)
 
 

@@ -43,6 +43,57 @@ KURTOSIS = {"gaussian": 0.0, "sign": -2.0}
 SCAN_POINTS = 60  # trial steps in the search for the best step, geometric below the largest step
 
 
+# -- the schedule of the step ------------------------------------------------------------------------------------------
+
+
+class StepSchedule(FunctionParameter):
+    """The factor of the step at step number k = 0, 1, ....
+
+    It is "constant" or a function of an array of step numbers.
+
+    Examples
+    --------
+    >>> StepSchedule("constant")([0, 10]).tolist()
+    [1.0, 1.0]
+    >>> StepSchedule(lambda k: 1 / (1 + k))([0, 1, 3]).tolist()
+    [1.0, 0.5, 0.25]
+    """
+
+    KIND = "schedule"
+    MUST_BE = '"constant" or a function of an array of step numbers'
+
+    def __init__(self, given: StepSchedule | str | Callable[[Any], Any]):
+        self._function: Callable[[Any], Any] | None = None
+        if isinstance(given, StepSchedule):
+            self._function, self.name = given._function, given.name
+        elif isinstance(given, str):
+            self.name = self.checked_name(given)
+        elif callable(given):
+            self._function = given
+            self.name = record(given, values_of(type(self), given, np.r_[np.arange(16.0), np.geomspace(16, 1e6, 48)]))
+        else:
+            raise self.refusal(given)
+        self._key = self.name
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """Return the names of schedules, of which there is only one."""
+        return ("constant",)
+
+    @property
+    def given(self) -> Any:
+        """The argument from which the schedule can be constructed again."""
+        return self.name if self._function is None else self._function
+
+    def __call__(self, steps: ArrayLike) -> Array:
+        """Return the factors at the step numbers."""
+        k = np.asarray(steps, dtype=float)
+        return np.ones(k.shape) if self._function is None else np.asarray(self._function(k), dtype=float)
+
+
+# -- the law ------------------------------------------------------------------------------------------------------------
+
+
 class StreamingLeastSquares(GroupedSignal):
     """What is the error of least squares after k steps of one-pass SGD, and how does it depend on step and batch?
 
@@ -403,51 +454,3 @@ class StreamingLeastSquares(GroupedSignal):
         energies = (fitted @ basis) ** 2
         spectrum = dict(eigenvalues=np.maximum(values, 0.0), weights=np.ones(p), signal_energy=energies)
         return cls(**spectrum, noise=math.sqrt(residual), dimension=p, **options)
-
-
-# -- schedules of the step --------------------------------------------------------------------------------------------
-
-
-class StepSchedule(FunctionParameter):
-    """The factor of the step at step number k = 0, 1, ....
-
-    It is "constant" or a function of an array of step numbers.
-
-    Examples
-    --------
-    >>> StepSchedule("constant")([0, 10]).tolist()
-    [1.0, 1.0]
-    >>> StepSchedule(lambda k: 1 / (1 + k))([0, 1, 3]).tolist()
-    [1.0, 0.5, 0.25]
-    """
-
-    KIND = "schedule"
-    MUST_BE = '"constant" or a function of an array of step numbers'
-
-    def __init__(self, given: StepSchedule | str | Callable[[Any], Any]):
-        self._function: Callable[[Any], Any] | None = None
-        if isinstance(given, StepSchedule):
-            self._function, self.name = given._function, given.name
-        elif isinstance(given, str):
-            self.name = self.checked_name(given)
-        elif callable(given):
-            self._function = given
-            self.name = record(given, values_of(type(self), given, np.r_[np.arange(16.0), np.geomspace(16, 1e6, 48)]))
-        else:
-            raise self.refusal(given)
-        self._key = self.name
-
-    @classmethod
-    def names(cls) -> tuple[str, ...]:
-        """Return the names of schedules, of which there is only one."""
-        return ("constant",)
-
-    @property
-    def given(self) -> Any:
-        """The argument from which the schedule can be constructed again."""
-        return self.name if self._function is None else self._function
-
-    def __call__(self, steps: ArrayLike) -> Array:
-        """Return the factors at the step numbers."""
-        k = np.asarray(steps, dtype=float)
-        return np.ones(k.shape) if self._function is None else np.asarray(self._function(k), dtype=float)

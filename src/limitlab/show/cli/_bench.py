@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from limitlab.errors import Refused
 from limitlab.show.cli._app import app
 from limitlab.show.cli._output import JsonOption
 
@@ -36,13 +37,13 @@ def bench(
     """
     out = out / "benchmarks.md" if out.is_dir() else out
     if not out.parent.is_dir():
-        raise ValueError(f"--out {out} is not allowed: there is no folder {out.parent}; create it first")
+        raise Refused(f"--out {out} is not allowed: there is no folder {out.parent}; create it first")
     command = [sys.executable, str(benchmark_folder() / "run.py"), *([part] if part else []), "--out", str(out)]
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
     command += [*(["--peers"] if peers else []), *(["--json"] if as_json else [])]
     done = subprocess.run(command, env={**os.environ, **threads}, check=False)
     if done.returncode == 2:
-        raise ValueError(f"no name of a benchmark contains {part!r}")
+        raise Refused(f"no name of a benchmark contains {part!r}")
     raise typer.Exit(done.returncode)
 
 
@@ -52,4 +53,4 @@ def benchmark_folder() -> Path:
     for folder in (package / "_benchmarks", package.parents[1] / "benchmarks"):
         if (folder / "run.py").exists():
             return folder
-    raise ValueError("the benchmarks are not installed: install the wheel of limitlab, or use a checkout of the sources")
+    raise Refused("the benchmarks are not installed: install the wheel of limitlab, or use a checkout of the sources")

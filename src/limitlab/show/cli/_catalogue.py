@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from limitlab.errors import did_you_mean
+from limitlab.errors import Refused, did_you_mean
 from limitlab.show._describe import describe_law, example
 from limitlab.show.cli._app import app
 from limitlab.show.cli._law import LawArgument, LawsOption
@@ -158,10 +158,10 @@ def choose(option: str, question: str, choices: dict[str, str], value: str | Non
     """Return the value of an option, or ask for it on the terminal. Raise `ValueError` if there is no terminal."""
     if value is not None:
         if value not in choices:
-            raise ValueError(f"--{option} {value} is not allowed: {did_you_mean(value, choices)}")
+            raise Refused(f"--{option} {value} is not allowed: {did_you_mean(value, choices)}")
         return value
     if not has_terminal():
-        raise ValueError(f"--{option} is required when there is no terminal: choose one of {', '.join(choices)}")
+        raise Refused(f"--{option} is required when there is no terminal: choose one of {', '.join(choices)}")
     typer.echo(question)
     names = list(choices)
     for place, (name, words) in enumerate(choices.items(), 1):
@@ -237,4 +237,4 @@ def cite(law_name: LawArgument, as_json: JsonOption = False, laws: LawsOption = 
     elif references:
         typer.echo("\n\n".join(references))
     else:
-        raise ValueError(f"{law.__name__} has no references")
+        raise Refused(f"{law.__name__} has no references")

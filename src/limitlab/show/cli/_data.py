@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
+from limitlab.errors import Refused
 from limitlab.show.cli._expose import Option, Shown, expose
 from limitlab.show.cli._law import read_numbers
 
@@ -52,7 +53,7 @@ def read_ridge(text: str) -> float | Literal["best"]:
         return "best"
     values = read_numbers("ridge", text)
     if len(values) != 1 or not isinstance(values[0], float) or not values[0] >= 0:
-        raise ValueError(f"--ridge {text} is not allowed: give one number of at least 0, or best")
+        raise Refused(f"--ridge {text} is not allowed: give one number of at least 0, or best")
     return values[0]
 
 
@@ -69,7 +70,7 @@ def read_counts(text: str) -> Any:
     try:
         return np.unique(np.round(parse_range(text)))
     except ValueError as error:
-        raise ValueError(f"--n: {error}") from None
+        raise Refused(f"--n: {error}") from None
 
 
 @expose(

@@ -20,7 +20,7 @@ import typer
 from typer.core import CompletionItem, TyperCommand  # type: ignore[attr-defined]
 
 from limitlab._core.listing import index
-from limitlab.errors import did_you_mean
+from limitlab.errors import Refused, did_you_mean
 from limitlab.lab.ranges import parse_range
 from limitlab.show._describe import kebab
 from limitlab.show.cli._app import app
@@ -119,12 +119,12 @@ def read_law(law: type[Law], extras: Sequence[str], command_options: Iterable[st
             known = [kebab(known) for known in law.model_fields] + [known.removeprefix("--") for known in command_options]
             new = law.former_name(_field(option))
             hint = f"it is called --{kebab(new)} now" if new else did_you_mean(kebab(_field(option)), known)
-            raise ValueError(f"{law.__name__} has no parameter {option}: {hint}")
+            raise Refused(f"{law.__name__} has no parameter {option}: {hint}")
     values_of: dict[str, list[Any]] = {}
     for option, text in split_options(extras):
         name = _field(option)
         if name in values_of:
-            raise ValueError(f"{option} is given twice: give several values as a list, {option} 1,2")
+            raise Refused(f"{option} is given twice: give several values as a list, {option} 1,2")
         values_of[name] = read_values(law, name, text)
     first = law(**{name: values[0] for name, values in values_of.items()})
     return ParsedLaw(
@@ -154,11 +154,11 @@ def split_options(extras: Sequence[str]) -> list[tuple[str, str]]:
     while queue:
         token = queue.pop(0)
         if not token.startswith("--") or token == "--":
-            raise ValueError(f"unexpected argument {token!r}: parameters are given as --name value, such as --ratio 2")
+            raise Refused(f"unexpected argument {token!r}: parameters are given as --name value, such as --ratio 2")
         option, equals, text = token.partition("=")
         if not equals:
             if not queue or queue[0].startswith("--"):
-                raise ValueError(f"{option} needs a value, such as {option} 2 or {option} 0.1:10:50log")
+                raise Refused(f"{option} needs a value, such as {option} 2 or {option} 0.1:10:50log")
             text = queue.pop(0)
         pairs.append((option, text))
     return pairs
@@ -178,7 +178,7 @@ def read_values(law: type[Law], name: str, text: str) -> list[Any]:
     from limitlab._core.about import kind_of
 
     if not text.strip():
-        raise ValueError(f"--{kebab(name)} needs a value, such as --{kebab(name)} 2")
+        raise Refused(f"--{kebab(name)} needs a value, such as --{kebab(name)} 2")
     if text.lstrip().startswith(("[", "{")):
         return [_read_json(name, text)]
     kind = kind_of(law.model_fields[name].annotation)
@@ -233,7 +233,7 @@ def read_sizes(name: str, text: str) -> list[int]:
     values = read_whole(name, text)
     for value in values:
         if not isinstance(value, int):
-            raise ValueError(f"--{kebab(name)} {text} is not allowed: {value!r} is not a whole number")
+            raise Refused(f"--{kebab(name)} {text} is not allowed: {value!r} is not a whole number")
     return values
 
 
@@ -245,7 +245,7 @@ def _range(name: str, text: str) -> Any:
     try:
         return parse_range(text)
     except ValueError as error:
-        raise ValueError(f"--{kebab(name)} {text}: {error}") from None
+        raise Refused(f"--{kebab(name)} {text}: {error}") from None
 
 
 def _number(text: str) -> float | str:
@@ -268,7 +268,7 @@ def _read_json(name: str, text: str) -> Any:
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
-        raise ValueError(f"--{kebab(name)} {text}: not valid JSON ({error.msg} at character {error.pos + 1})") from None
+        raise Refused(f"--{kebab(name)} {text}: not valid JSON ({error.msg} at character {error.pos + 1})") from None
 
 
 LawArgument = Annotated[
@@ -356,7 +356,7 @@ def parse_law(ctx: typer.Context, name: str) -> ParsedLaw:
     from limitlab._core.registry import find_law
 
     if name.startswith("-"):
-        raise ValueError(f"name the law before its parameters: limitlab {ctx.info_name} LAW {name} ...")
+        raise Refused(f"name the law before its parameters: limitlab {ctx.info_name} LAW {name} ...")
     command_options = [option for param in ctx.command.params for option in param.opts if option.startswith("--")]
     return read_law(find_law(name), ctx.args, command_options)
 
@@ -364,7 +364,7 @@ def parse_law(ctx: typer.Context, name: str) -> ParsedLaw:
 def require_single_values(parsed: ParsedLaw, command: str) -> ParsedLaw:
     """Raise `ValueError` if a parameter has several values, for commands without a sweep."""
     for name, values in parsed.over.items():
-        raise ValueError(
+        raise Refused(
             f"--{kebab(name)} has {len(values)} values, and `limitlab {command}` takes one: use `limitlab predict` for a sweep"
         )
     return parsed

@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from limitlab.errors import Refused
 from limitlab.show.cli._app import app
 from limitlab.show.cli._law import dashed
 from limitlab.show.cli._output import JsonOption, print_json
@@ -69,20 +70,20 @@ def check_name(name: str) -> None:
     >>> check_name("Ridge")
     Traceback (most recent call last):
         ...
-    ValueError: --name Ridge is not allowed: limitlab has this name already; choose another name
+    limitlab.errors.Refused: --name Ridge is not allowed: limitlab has this name already; choose another name
     """
     from limitlab import laws
     from limitlab._core.registry import NOT_LAWS, letters, packages
 
     if not re.fullmatch(r"[A-Z][A-Za-z0-9]*[a-z0-9][A-Za-z0-9]*", name) or keyword.iskeyword(name) or len(name) > LONGEST:
-        raise ValueError(
+        raise Refused(
             f"--name {name} is not allowed: must be letters and digits in CamelCase, such as MyLaw, at most {LONGEST} of them"
         )
     for owner, names in [("limitlab", laws.__all__), *((package.name, package.laws) for package in packages().values())]:
         if letters(name) in {letters(known) for known in names}:
-            raise ValueError(f"--name {name} is not allowed: {owner} has this name already; choose another name")
+            raise Refused(f"--name {name} is not allowed: {owner} has this name already; choose another name")
     if module_of(name) in NOT_LAWS:
-        raise ValueError(f"--name {name} is not allowed: a module called {module_of(name)}.py is not searched for laws")
+        raise Refused(f"--name {name} is not allowed: a module called {module_of(name)}.py is not searched for laws")
 
 
 def as_typed(path: Path) -> str:
@@ -159,9 +160,9 @@ def place_of(folder: Path, name: str) -> Place:
 
     path, module = folder.resolve(), module_of(name)
     if folder.exists() and not folder.is_dir():
-        raise ValueError(f"folder = {str(folder)!r} is not allowed: it is a file; give the name of a folder")
+        raise Refused(f"folder = {str(folder)!r} is not allowed: it is a file; give the name of a folder")
     if not is_module_name(path.name) or path.name.startswith("_"):
-        raise ValueError(
+        raise Refused(
             f"folder = {str(folder)!r} is not allowed: its name must be a Python name such as my_laws, because Python imports it"
         )
     inside = [parent for parent in path.parents if (parent / "_core" / "registry.py").is_file()]
@@ -169,7 +170,7 @@ def place_of(folder: Path, name: str) -> Place:
         package = inside[0]
         root = package.parents[1]
         if path.parent != package / "laws" or package.parent.name != "src" or not (root / "pyproject.toml").is_file():
-            raise ValueError(
+            raise Refused(
                 f"folder = {str(folder)!r} is not allowed: inside limitlab, laws belong into src/limitlab/laws/SUBJECT of a checkout"
             )
         tests = root / "tests"
@@ -181,7 +182,7 @@ def place_of(folder: Path, name: str) -> Place:
             faults=tests / "faults" / f"{path.name}.toml",
         )
     if not is_free(path.name, path):
-        raise ValueError(
+        raise Refused(
             f"folder = {str(folder)!r} is not allowed: another module is called {path.name!r}; choose another name"
         )
     return Place(
@@ -202,7 +203,7 @@ def contents_of(place: Place, name: str) -> dict[Path, str]:
     law = place.folder / f"{module}.py"
     for path in (law, place.page, place.test):
         if path.exists():
-            raise ValueError(f"the file {str(path)!r} exists already: choose another --name, or delete the file first")
+            raise Refused(f"the file {str(path)!r} exists already: choose another --name, or delete the file first")
     contents = {} if (start := place.folder / "__init__.py").exists() else {start: filled("package", place, name)}
     contents[law] = filled("law", place, name)
     for part in ("claims", "figures"):
@@ -225,7 +226,7 @@ def with_part(place: Place, name: str, part: str) -> tuple[Path, str]:
     if (package := place.folder / f"_{part}").is_dir():
         path = package / f"{module_of(name)}.py"
         if path.exists():
-            raise ValueError(f"the file {str(path)!r} exists already: choose another --name, or delete the file first")
+            raise Refused(f"the file {str(path)!r} exists already: choose another --name, or delete the file first")
         return path, text.replace("\nfrom .", "\nfrom ..")
     path = place.folder / f"_{part}.py"
     return path, extended(path, text) if path.exists() else text
@@ -312,14 +313,14 @@ def extended(path: Path, template: str) -> str:
     try:
         module, new = ast.parse(source), ast.parse(template)
     except SyntaxError as error:
-        raise ValueError(f"the file {str(path)!r} is not valid Python (line {error.lineno}): correct it first") from None
+        raise Refused(f"the file {str(path)!r} is not valid Python (line {error.lineno}): correct it first") from None
     names = {bound for node in module.body for bound in names_of(node)}
     (function,) = (node for node in new.body if isinstance(node, ast.FunctionDef))
     needed = {"claim", "Check"} if function.decorator_list else {"Figure"}
     if missing := sorted(needed - names):
-        raise ValueError(f"the file {str(path)!r} does not import {' and '.join(missing)}: add the import at its top first")
+        raise Refused(f"the file {str(path)!r} does not import {' and '.join(missing)}: add the import at its top first")
     if function.name in names:
-        raise ValueError(f"the file {str(path)!r} defines {function.name} already: choose another --name")
+        raise Refused(f"the file {str(path)!r} defines {function.name} already: choose another --name")
     present = {
         line for node in module.body if isinstance(node, (ast.Import, ast.ImportFrom)) for line in single_imports(node)
     }

@@ -16,6 +16,7 @@ from rich.table import Table
 from limitlab._core.files import replacing, require_writable, write_whole
 from limitlab._core.page import Page, jsonable
 from limitlab._core.tables import describe_result, number, plain_symbol, rows_of, table_names
+from limitlab.errors import Refused
 from limitlab.show._describe import kebab
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def check_paths(out: Path | None = None, plot: Path | None = None, figure: Path 
     for path, option, formats in named:
         if path is not None:
             if path.suffix.lower() not in formats:
-                raise ValueError(f"{option} {path}: the name must end in {' or '.join(formats)}")
+                raise Refused(f"{option} {path}: the name must end in {' or '.join(formats)}")
             require_writable(path)
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from limitlab._core.tables import number, rows_of
+from limitlab.errors import Refused
 from limitlab.show.cli._app import status_line
 from limitlab.show.cli._law import (
     LawArgument,
@@ -158,7 +159,7 @@ def read_target(text: str) -> tuple[str, float]:
     name, equals, value = text.partition("=")
     (wanted,) = read_numbers("target", value) if equals and "," not in value and ":" not in value else (None,)
     if not name.strip() or not isinstance(wanted, float):
-        raise ValueError(f"--target {text} is not allowed: give an observable and a number, such as test_error=0.3")
+        raise Refused(f"--target {text} is not allowed: give an observable and a number, such as test_error=0.3")
     return name.strip().replace("-", "_"), wanted
 
 
@@ -174,7 +175,7 @@ def read_bounds(text: str | None) -> tuple[float, float] | None:
     try:
         low, high = (float(part) for part in parts)
     except ValueError:
-        raise ValueError(f"--bounds {text} is not allowed: give two numbers, such as 0.1:10") from None
+        raise Refused(f"--bounds {text} is not allowed: give two numbers, such as 0.1:10") from None
     return low, high
 
 
@@ -208,7 +209,7 @@ def stop(
         ctx.args, law_name = [law_name, *ctx.args], DEFAULT
     parsed = parse_law(ctx, law_name)
     if not can_stop(type(parsed.law)):
-        raise ValueError(
+        raise Refused(
             f"stop {law_name} is not allowed: it has no test error along training times; these laws have one: "
             f"{', '.join(stoppable())}"
         )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from limitlab._core.tables import long_rows, rows_of, table_names
-from limitlab.errors import did_you_mean
+from limitlab.errors import Refused, did_you_mean
 from limitlab.show.cli._app import FAILED, INTERRUPTED, status_line
 from limitlab.show.cli._law import (
     LawArgument,
@@ -91,7 +91,7 @@ def beside_best(parsed: ParsedLaw) -> xr.Dataset:
     from limitlab.laws.classification.beside_best import HasBayesError
 
     if not isinstance(parsed.law, HasBayesError):
-        raise ValueError(
+        raise Refused(
             f"--best is not allowed with {type(parsed.law).__name__}: the best possible error is known only for data of the channels "
             "of BayesOptimal"
         )
@@ -134,7 +134,7 @@ def simulate(
     names = chosen(parsed.law, observables)
     check_paths(out, plot)
     if seeds < 1:
-        raise ValueError(f"--seeds {seeds} is not allowed: must be at least 1")
+        raise Refused(f"--seeds {seeds} is not allowed: must be at least 1")
     if plot is not None:
         require_axis(parsed)
     experiment_size = size if size is not None else parsed.law.simulation.sizes[-1]
@@ -297,7 +297,7 @@ def chosen(law: Law, observables: str | None) -> list[str] | None:
     names = [name.strip().replace("-", "_") for name in observables.split(",") if name.strip()]
     for name in names:
         if name not in law.observed():
-            raise ValueError(f"{type(law).__name__} has no observable {name!r}: {did_you_mean(name, law.observed())}")
+            raise Refused(f"{type(law).__name__} has no observable {name!r}: {did_you_mean(name, law.observed())}")
     return names or None
 
 
@@ -311,4 +311,4 @@ def require_axis(parsed: ParsedLaw) -> None:
     import numpy as np
 
     if not parsed.over and not any(np.ndim(axis) for axis in parsed.law.coordinates().values()):
-        raise ValueError("the plot has no horizontal axis: give a parameter several values, such as 0.1:10:50log")
+        raise Refused("the plot has no horizontal axis: give a parameter several values, such as 0.1:10:50log")

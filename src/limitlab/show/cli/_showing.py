@@ -14,6 +14,7 @@ from rich.text import Text
 from limitlab._core.files import require_writable, write_whole
 from limitlab._core.page import jsonable
 from limitlab._core.tables import number
+from limitlab.errors import Refused
 from limitlab.show.cli._app import FAILED, app, status_line
 from limitlab.show.cli._law import LawsOption, claim_ids, figure_ids, laws_named
 from limitlab.show.cli._output import (
@@ -65,11 +66,11 @@ def verify(
     from limitlab.lab.verification import verify as run
 
     if out is not None and out.suffix not in (".md", ".json"):
-        raise ValueError(f"--out {out} is not allowed: its name must end in .md or .json")
+        raise Refused(f"--out {out} is not allowed: its name must end in .md or .json")
     if laws and not ids:
         claims = [claim for place in laws for claim in claims_of_package(package_name(place))]
         if not claims:
-            raise ValueError(f"--laws {laws[0]} contains no claims: write them in _claims.py, or name the claims to check")
+            raise Refused(f"--laws {laws[0]} contains no claims: write them in _claims.py, or name the claims to check")
     else:
         claims = find_claims(ids or ())
     start = time.perf_counter()
@@ -169,7 +170,7 @@ def figure(
         print_json(rows) if as_json else print_table(rows, most=1000)
         return
     if figure_id is None:
-        raise ValueError("the id of a figure is missing: `limitlab figure --list` lists all ids")
+        raise Refused("the id of a figure is missing: `limitlab figure --list` lists all ids")
     name = find_figure(figure_id)
     paths = figure_paths(out if out is not None else Path(f"{name.replace(':', '-')}.png"), formats)
     for path in paths:
@@ -199,7 +200,7 @@ def figure_paths(path: Path, formats: str | None) -> list[Path]:
     unknown = [suffix for suffix in wanted if suffix not in FIGURE_FORMATS]
     if unknown:
         known = ", ".join(suffix.removeprefix(".") for suffix in FIGURE_FORMATS)
-        raise ValueError(f"--format {formats}: the formats are {known}; give one or several, separated by commas")
+        raise Refused(f"--format {formats}: the formats are {known}; give one or several, separated by commas")
     stem = path.with_suffix("") if path.suffix.lower() in FIGURE_FORMATS else path
     return [stem.with_name(stem.name + suffix) for suffix in dict.fromkeys(wanted)]
 
@@ -290,4 +291,4 @@ def explore(
     except ModuleNotFoundError as error:
         if error.name != "panel":
             raise
-        raise ValueError(str(error)) from None
+        raise Refused(str(error)) from None

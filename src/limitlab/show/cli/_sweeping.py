@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from limitlab._core.tables import rows_of, table_names
+from limitlab.errors import Refused
 from limitlab.show.cli._app import FAILED, app, status_line
 from limitlab.show.cli._law import LawsOption
 from limitlab.show.cli._output import (
@@ -119,7 +120,7 @@ def print_estimate(spec: SweepSpec, store: str | None, workers: list[int], as_js
 def _numbers(text: str) -> list[int]:
     parts = [part.strip() for part in text.split(",")]
     if not all(part.isdecimal() and int(part) > 0 for part in parts):
-        raise ValueError(f"--workers {text}: give whole numbers of at least 1, such as 2,16")
+        raise Refused(f"--workers {text}: give whole numbers of at least 1, such as 2,16")
     return [int(part) for part in parts]
 
 

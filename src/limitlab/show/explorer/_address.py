@@ -25,6 +25,7 @@ from limitlab._core.law import Law
 from limitlab._core.parameters import Parameter, numbers_in, plain
 from limitlab._core.registry import all_laws, law_id, subject_of
 from limitlab._core.tables import plain_symbol
+from limitlab.errors import Refused
 
 Mode = Literal["curve", "phase", "compare", "plan", "forecast"]
 Theme = Literal["light", "dark"]
@@ -348,13 +349,11 @@ class State:
             return value
         name, *ends = value.split(":") if isinstance(value, str) else (value.name, value.low, value.high, value.log)
         if name not in axes_of(type(law)):
-            raise ValueError(f"{type(law).__name__} has no parameter {name[:40]!r} for an axis")
+            raise Refused(f"{type(law).__name__} has no parameter {name[:40]!r} for an axis")
         if not ends:
             return axis(law, name)
         if len(ends) not in (2, 3):
-            raise ValueError(
-                f"{info.field_name} = {value[:40]!r} is not allowed: write {name}:from:to or {name}:from:to:log"
-            )
+            raise Refused(f"{info.field_name} = {value[:40]!r} is not allowed: write {name}:from:to or {name}:from:to:log")
         return checked_axis(law, name, *ends)
 
     @field_validator("observables", mode="before")
@@ -370,7 +369,7 @@ class State:
         names = tuple(dict.fromkeys(value.split(",")))
         for name in names:
             if name not in known:
-                raise ValueError(f"{type(law).__name__} has no curve {name[:40]!r}")
+                raise Refused(f"{type(law).__name__} has no curve {name[:40]!r}")
         return names
 
     def address(self) -> str:
@@ -402,7 +401,7 @@ def start(law: Law | type[Law]) -> State:
     kind = type(instance)
     names, curves = axes_of(kind), curves_of(instance)
     if not names or not curves:
-        raise ValueError(f"{kind.__name__} cannot be explored: it has no number to draw along, or nothing to draw")
+        raise Refused(f"{kind.__name__} cannot be explored: it has no number to draw along, or nothing to draw")
     parameters = {} if isinstance(law, type) else changed(instance)
     x, *others = [axis(instance, name) for name in names]
     return State(
@@ -422,7 +421,7 @@ def changed(law: Law) -> dict[str, Any]:
     first = plain_parameters(at_start(type(law)))
     different = {name: value for name, value in now.items() if value != first[name]}
     if type(law)(**now) != law:
-        raise ValueError(f"{law!r} cannot be explored: a parameter is not a number, a text or a list of these")
+        raise Refused(f"{law!r} cannot be explored: a parameter is not a number, a text or a list of these")
     for name, value in list(different.items()):
         if controls[name].form == "slider" and isinstance(value, list):  # a slider has a single number
             different[name] = value[-1]
@@ -604,16 +603,16 @@ def checked_axis(law: Law, name: str, low: Any, high: Any, log: Any = "") -> Axi
     >>> checked_axis(Ridge(), "ratio", 0, 2)
     Traceback (most recent call last):
         ...
-    ValueError: ratio from 0 to 2 is not allowed: above 0, inf allowed, and the first end below the second
+    limitlab.errors.Refused: ratio from 0 to 2 is not allowed: above 0, inf allowed, and the first end below the second
     """
     meta = type(law).parameters()[name]
     try:
         ends = float(low), float(high)
     except ValueError:
-        raise ValueError(f"{name} from {str(low)[:40]} to {str(high)[:40]} is not allowed: give two numbers") from None
+        raise Refused(f"{name} from {str(low)[:40]} to {str(high)[:40]} is not allowed: give two numbers") from None
     geometric = log in ("log", True)
     if not all(map(math.isfinite, ends)) or not all(map(meta.allows, ends)) or ends[0] >= ends[1]:
-        raise ValueError(
+        raise Refused(
             f"{name} from {ends[0]:g} to {ends[1]:g} is not allowed: {meta.allowed}, and the first end below the second"
         )
     return Axis(name, *ends, log=geometric and ends[0] > 0)
@@ -663,7 +662,7 @@ def to_text(value: Any) -> str:
 def short(name: str, value: Any) -> Any:
     """Return the value, or raise `ValueError` if it is too long for the explorer."""
     if isinstance(value, (list, dict)) and len(json.dumps(value)) > 16 * MOST_SEQUENCE:
-        raise ValueError(_too_long(name))
+        raise Refused(_too_long(name))
     return value
 
 

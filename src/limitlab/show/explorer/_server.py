@@ -14,6 +14,7 @@ from panel.viewable import Viewable
 
 from limitlab._core.law import Law
 from limitlab._core.registry import find_law, law_id
+from limitlab.errors import Refused
 from limitlab.show.explorer._address import FIRST, explorable, read, start
 from limitlab.show.explorer._page import Page
 from limitlab.show.explorer.jobs import Caps, Pool
@@ -49,7 +50,7 @@ def run(port: int, host: str, show: bool, caps: Caps | None, law: str | None, re
 
 def _server(pool: Pool, first: str, port: int, host: str) -> Any:
     if first not in explorable():
-        raise ValueError(f"{first} cannot be explored: it has no number to draw along, or nothing to draw")
+        raise Refused(f"{first} cannot be explored: it has no number to draw along, or nothing to draw")
     pn.extension("mathjax", "filedropper")
     origins = [f"{name}:{port}" for name in (host, "localhost")] if host in LOOPBACK else ["*"]
     try:
@@ -59,7 +60,7 @@ def _server(pool: Pool, first: str, port: int, host: str) -> Any:
         )  # fmt: skip
     except OSError as error:
         reason = error.strerror or error
-        raise ValueError(
+        raise Refused(
             f"cannot serve at {host}, port {port} ({reason}): choose another --port, or 0 for any free port"
         ) from None
 
@@ -131,9 +132,7 @@ def notebook(law: Law | type[Law] | str | None) -> Viewable:
         first = laws[FIRST]
     kind = type(first) if isinstance(first, Law) else first
     if not (isinstance(kind, type) and issubclass(kind, Law)):
-        raise ValueError(
-            f"law = {law!r} is not a law: give one such as limitlab.laws.Ridge(ratio=2.0), its class or its name"
-        )
+        raise Refused(f"law = {law!r} is not a law: give one such as limitlab.laws.Ridge(ratio=2.0), its class or its name")
     view = Page({**laws, law_id(kind): kind}, _notebook_pool(), start(first)).view
     view.param.update(sizing_mode="stretch_width", height=NOTEBOOK_HEIGHT)
     return view

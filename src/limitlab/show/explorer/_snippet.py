@@ -7,6 +7,7 @@ from typing import Any
 from limitlab._core.draws import is_builtin, plain_parameters
 from limitlab._core.law import Law
 from limitlab._core.registry import package_of
+from limitlab.errors import Refused
 from limitlab.show.explorer._address import FEW_POINTS, POINTS, Axis, State, controls_of, dimension, live
 
 EXPERIMENT_POINTS = 9
@@ -85,7 +86,7 @@ def _curve(state: State, law: Law, measured: bool) -> list[str]:
 
 def _phase(state: State, law: Law, measured: bool) -> list[str]:
     if state.y is None:
-        raise ValueError(f"{state.law} has a single numerical parameter, and a phase diagram needs two: choose another law")
+        raise Refused(f"{state.law} has a single numerical parameter, and a phase diagram needs two: choose another law")
     over = ", ".join(f'"{along.name}": {range_text(law, along, state.grid)}' for along in (state.x, state.y))
     across, up = dimension(type(law), state.x.name), dimension(type(law), state.y.name)
     scales = "".join(f", {side}scale='log'" for side, along in (("x", state.x), ("y", state.y)) if along.log)

@@ -18,6 +18,7 @@ import panel as pn
 from limitlab._core.law import Law
 from limitlab._core.tables import plain_symbol
 from limitlab.applied.forecast.tables import SEPARATORS
+from limitlab.errors import Refused
 from limitlab.plotting.panels import wide
 from limitlab.show.explorer import _plots as plots
 from limitlab.show.explorer._address import Axis, State, live, values_of
@@ -106,11 +107,11 @@ class View:
 
     def png(self) -> bytes:
         """Return the picture."""
-        raise ValueError("there is no picture yet: press the button first")
+        raise Refused("there is no picture yet: press the button first")
 
     def csv(self) -> str:
         """Return the numbers."""
-        raise ValueError("there are no numbers yet: press the button first")
+        raise Refused("there are no numbers yet: press the button first")
 
     def _heard(self, message: Message) -> None:
         """Show a message of a job."""
@@ -538,25 +539,23 @@ def checked_table(name: str, content: bytes, megabytes: float) -> list[str]:
     >>> checked_table("t.csv", b"a,b\\n=1+1,2\\n", 5)
     Traceback (most recent call last):
         ...
-    ValueError: the file holds spreadsheet formulas, such as '=1+1' in column 'a': save it with the values instead
+    limitlab.errors.Refused: the file holds spreadsheet formulas, such as '=1+1' in column 'a': save it with the values instead
     """
     if len(content) > megabytes * 1e6:
-        raise ValueError(
+        raise Refused(
             f"the file has {len(content) / 1e6:.1f} MB and the limit of the explorer is {megabytes:g} MB: give fewer rows, or use Python"
         )
     if not name.lower().endswith(ENDINGS):
-        raise ValueError("the explorer reads text tables only: the name must end in .csv or .tsv (pickles are never read)")
+        raise Refused("the explorer reads text tables only: the name must end in .csv or .tsv (pickles are never read)")
     if not content.strip():
-        raise ValueError("the file is empty")
+        raise Refused("the file is empty")
     text = _text(content)
     rows = _rows(text)
     header = [field.strip() for field in rows[0]]
     if len(rows) < 2 or len(header) < 2:
-        raise ValueError(
-            "this is not a table: the first line must name at least two columns, and every further line is a row"
-        )
+        raise Refused("this is not a table: the first line must name at least two columns, and every further line is a row")
     if len(header) > MOST_COLUMNS:
-        raise ValueError(
+        raise Refused(
             f"the file has {len(header)} columns and the limit of the explorer is {MOST_COLUMNS}: give fewer columns, or use Python"
         )
     _refuse_formulas(header, rows)
@@ -566,7 +565,7 @@ def checked_table(name: str, content: bytes, megabytes: float) -> list[str]:
 def _text(content: bytes) -> str:
     controls = sum(byte < 9 or 13 < byte < 32 for byte in content[:100_000])
     if controls:
-        raise ValueError("this is not a text file: save the table as CSV (pickles and spreadsheets are never read)")
+        raise Refused("this is not a text file: save the table as CSV (pickles and spreadsheets are never read)")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -579,7 +578,7 @@ def _rows(text: str) -> list[list[str]]:
     try:
         return [row for row in csv.reader(io.StringIO("\n".join(lines)), delimiter=separator) if row]
     except csv.Error as error:
-        raise ValueError(f"this cannot be read as a table: {error}") from None
+        raise Refused(f"this cannot be read as a table: {error}") from None
 
 
 def _evenness(lines: Sequence[str], mark: str) -> tuple[bool, int]:
@@ -594,7 +593,7 @@ def _refuse_formulas(header: Sequence[str], rows: Sequence[Sequence[str]]) -> No
             if _FORMULA.match(cell):
                 column = header[at] if at < len(header) else str(at + 1)
                 shown = f"such as {cell.strip()[:40]!r} in column {column[:40]!r}"
-                raise ValueError(f"the file holds spreadsheet formulas, {shown}: save it with the values instead")
+                raise Refused(f"the file holds spreadsheet formulas, {shown}: save it with the values instead")
 
 
 VIEWS: Mapping[str, type[View]] = {

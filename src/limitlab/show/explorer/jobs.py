@@ -29,7 +29,7 @@ from limitlab import lab
 from limitlab._core.cost import check_draw
 from limitlab._core.law import Law
 from limitlab._core.listing import index
-from limitlab.errors import ConvergenceError, NotComputable, TooCostly, UnreachableTarget
+from limitlab.errors import ConvergenceError, NotComputable, Refused, TooCostly, UnreachableTarget
 from limitlab.lab.engines import CappedWorkers, WorkerDied, available_cores
 from limitlab.lab.grid import one_line
 from limitlab.show.explorer._address import dimension
@@ -88,7 +88,7 @@ def experiment(
 
     points = _swept(report, drawn, law, {along: values}, sizes=size, seeds=draws)
     if not points["draws"].any():
-        raise ValueError(points["trouble"] or "no experiment could be run at these parameters")
+        raise Refused(points["trouble"] or "no experiment could be run at these parameters")
     return points
 
 
@@ -104,7 +104,7 @@ def phase(
 
     diagram = _swept(report, drawn, law, {x: x_values, y: y_values})
     if not np.isfinite(diagram["z"]).any():
-        raise ValueError(diagram["trouble"] or f"{observable} is not finite at any point: change the ranges")
+        raise Refused(diagram["trouble"] or f"{observable} is not finite at any point: change the ranges")
     return diagram
 
 
@@ -192,7 +192,7 @@ def _swept(
     except lab.SweepError as error:
         first = error.failures[0]
         if error.partial is None or not error.partial.data_vars:
-            raise ValueError(first.error.partition(": ")[2] or first.error) from None
+            raise Refused(first.error.partition(": ")[2] or first.error) from None
         return drawn(error.partial, f"{first.where}: {first.error}")
 
 
@@ -257,7 +257,7 @@ class Caps:
         least = {"seconds": 1.0, "megabytes": 64, "upload_megabytes": 0.001, "workers": 0, "visitors": 1}
         for name, bound in least.items():
             if not getattr(self, name) >= bound:
-                raise ValueError(f"{name} = {getattr(self, name)} is not allowed: must be at least {bound:g}")
+                raise Refused(f"{name} = {getattr(self, name)} is not allowed: must be at least {bound:g}")
 
 
 @dataclass(frozen=True)
