@@ -256,7 +256,7 @@ def _minimum(line: Line, grid: Array, values: Array, sign: float = 1.0) -> tuple
 def _local_minima(values: Array) -> NDArray[np.intp]:
     """Return the indices of local minima of the grid.
 
-    Of a constant part these are its ends; of many minima the lowest are returned.
+    For a constant part these are its two ends. If there are more than `MOST_MINIMA` minima, only the lowest are returned.
     """
     padded = np.concatenate([[np.inf], values, [np.inf]])
     before, after = padded[:-2], padded[2:]

@@ -146,7 +146,7 @@ class Design:
         return np.asarray((s * b2).sum() - 2 * chosen.fit @ (s * b2 @ self._shares) + fitted)
 
     def average_bias(self, chosen: Filter, signal: ArrayLike) -> Array:
-        """Return the squared bias of the average predictor over draws, which depends only on the mean of g(S) in each group."""
+        """Return the squared bias of the predictor averaged over draws, which depends only on the mean of g(S) in each group."""
         s, b2 = self.eigenvalues, np.asarray(signal, dtype=float)
         if self.features <= self.samples:
             left = chosen.residual @ self._shares.T

@@ -242,7 +242,7 @@ def test_dimensions():
 @pytest.mark.parametrize(
     ("law", "complaint"),
     [
-        (Ridge(eigenvalues=(1.0, 2.0), weights=(0.5, 0.5), signal_energy=(1.0, 1.0)), "variance per direction is 2, 4"),
+        (Ridge(eigenvalues=(1.0, 2.0), weights=(0.5, 0.5), signal_energy=(1.0, 1.0)), "in its groups and must be the same"),
         (Ridge(start_distance=1.0), "start_distance = 1"),
         (Ridge(noise=0.0), "noise = 0"),
         (Ridge(ratio=math.inf), "ratio = inf"),

@@ -45,7 +45,9 @@ def checked_runs(N: ArrayLike, D: ArrayLike | None, loss: ArrayLike, compute: Ar
             row = int(np.flatnonzero(~(np.isfinite(column) & (column > 0)))[0])
             raise Refused(f"{name} = {column[row]:g} in row {row + 1} is not allowed: must be above 0 and finite")
         if name != "loss" and np.unique(column.round(12)).size < LEAST_SIZES:
-            raise Refused(f"{np.unique(column).size} values of {name} are not allowed: give runs at {LEAST_SIZES} or more")
+            raise Refused(
+                f"{np.unique(column).size} values of {name} are not allowed: give runs at {LEAST_SIZES} or more values"
+            )
     return form.centred(columns["N"], columns["D"], columns["loss"])
 
 
@@ -301,7 +303,7 @@ class ScalingFit:
         """
         if not self.separable:
             raise Refused(
-                f"compute = {compute:g} has no optimum that this table determines, because {self._why_not()}; add runs with another D/N"
+                f"this table does not determine the optimum for compute = {compute:g}, because {self._why_not()}; add runs with another D/N"
             )
         product = math.log(positive("compute", compute) / self.flops)
         if self.interaction:

@@ -158,7 +158,7 @@ def _few_tangent_neurons(dimension: int) -> float:
 
 @claim("T1", AREA, QuadraticTarget, figure="quadratic-targets")
 def quadratic_targets(check: Check) -> None:
-    """For quadratic targets the risks of random features, tangent features and networks at N/d = psi have exact limits.
+    """For quadratic targets the risks of random features, tangent features and networks with N = psi d neurons have exact limits.
 
     The check compares the four laws with experiments of growing size and then with one large dimension with an exponential spectrum.
     """

@@ -274,7 +274,7 @@ def _noisy_information(channel: Channel, q: float, order: int) -> float:
 
 
 def recovered(prior: Prior, precision: float) -> float:
-    """Return Q(r), the squared overlap if every entry is observed with noise of variance 1/r.
+    """Return Q(r), the mean square of the posterior mean of an entry that is observed with noise of variance 1/r.
 
     >>> recovered(Prior("gaussian"), 3.0)
     0.75

@@ -174,7 +174,7 @@ def require_isotropic_signal(who: Law, variances: Sequence[float] | Any, weights
     density = variances / weights
     if np.ptp(density) > EVEN * density.max(initial=0.0):
         raise Refused(
-            f"{type(who).__name__} with these groups has no known best possible error: the score's variance per direction is "
-            f"{', '.join(f'{value:.4g}' for value in density)} in its groups and must be the same in all (eigenvalue times signal_energy "
-            "over weight); a method that uses the groups can have a smaller error"
+            f"{type(who).__name__} with these groups has no known best possible error: eigenvalue times signal_energy over weight is "
+            f"{', '.join(f'{value:.4g}' for value in density)} in its groups and must be the same in all; a method that uses the groups "
+            "can have a smaller error"
         )

@@ -156,7 +156,7 @@ def locate_threshold(
     thresholds = [root for root in roots if root is not None]
     if roots[-1] is None or roots[-2] is None:
         raise ConvergenceError(
-            f"the slopes do not change their trend between gamma = {gammas[0]:g} and {gammas[-1]:g}: use a later end",
+            f"the differences of successive slopes do not change sign between gamma = {gammas[0]:g} and {gammas[-1]:g}: use a later end",
             estimate=slopes,
         )
     limit = settled(thresholds)

@@ -190,9 +190,9 @@ class TwoLayerDynamics(TwoLayerStart):
     def solve(self, names: tuple[str, ...] | None = None, levels: int = 3) -> Extrapolated:
         """Return functions of time (by default the observables), extrapolated over `levels` grids, with error estimates.
 
-        If the history is thinned, the estimates include the change that twice the points would cause.
+        If the history is thinned, the error estimates include the change of the result with twice as many stored points.
 
-        Further names: "multiplier" (nu), "residual_response" (the integral of R_A), "same_neuron_correlation" (C_d(t, 0)) and
+        `names` may also contain "multiplier" (nu), "residual_response" (the integral of R_A), "same_neuron_correlation" (C_d(t, 0)) and
         "same_neuron_response" (R_d(t, 0)).
         """
         from limitlab.numerics.two_time import at_times, extrapolate

@@ -52,7 +52,8 @@ def sign_exit_probability(step: float, level: float, steps: int) -> float:
     """
     if steps > MOST_STEPS:
         raise Refused(
-            f"steps = {steps} is not allowed: must be at most {MOST_STEPS}, because all paths are enumerated; use tilted draws"
+            f"steps = {steps} is not allowed: must be at most {MOST_STEPS}, because all 2^steps paths are "
+            "enumerated; estimate the probability with `log_probability`"
         )
     x, out = np.zeros(1), np.zeros(1, dtype=bool)
     for _ in range(steps):

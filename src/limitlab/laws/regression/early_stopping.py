@@ -349,8 +349,8 @@ class EarlyStopping(LinearModel):
             ):
                 if wrong:
                     raise Refused(
-                        f"{name} = {getattr(self, name)} is not allowed with a penalty: must be gradient flow (step 0) on one group of "
-                        "eigenvalues, at finite ratio and times"
+                        f"{name} = {getattr(self, name)} is not allowed with a penalty: a penalty requires step 0 "
+                        "(gradient flow), one group of eigenvalues, and finite ratio and times"
                     )
         return self
 

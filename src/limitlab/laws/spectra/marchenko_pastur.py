@@ -97,7 +97,7 @@ class MarchenkoPastur(SpectralLaw):
         return numerics.density(x, self.ratio, self.variance)
 
     def cdf(self, x: ArrayLike) -> Array:
-        """Return the distribution function, including the atom."""
+        """Return the distribution function, including the mass at zero."""
         return numerics.cdf(x, self.ratio, self.variance)
 
     def stieltjes(self, z: ArrayLike) -> NDArray[Any]:

@@ -44,7 +44,7 @@ class History(Protocol):
 
     @property
     def columns(self) -> Integers:
-        """Indices of the stored columns."""
+        """The grid indices of the columns that the newest row stores."""
 
     def row(self, name: str) -> Floats:
         """Return the newest row X(t, .) of a two-time function, as a view. Writing to the view changes the history."""
@@ -213,7 +213,7 @@ class WholeMemory(NamedTuple):
 
     @staticmethod
     def newest(memory: Any, number: int) -> Any:
-        """Return X(t, .)."""
+        """Return the newest row X(t, .) of the two-time function with this number."""
         first = memory.last * (memory.last + 1) // 2
         return memory.triangles[number, first : first + memory.last + 1]
 

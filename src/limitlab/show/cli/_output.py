@@ -147,7 +147,7 @@ def print_table(rows: Sequence[Mapping[str, Any]], title: str = "", most: int = 
 
 
 def print_page(page: Page) -> None:
-    """Print a page with title, facts, tables that fit the terminal, verdict and sentences."""
+    """Print the title, facts, tables, verdict and sentences of a page. Tables are cut to the width of the terminal."""
     if page.title:
         stdout().print(page.title, markup=False)
     if page.facts:

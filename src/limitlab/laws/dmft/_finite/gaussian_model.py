@@ -100,7 +100,7 @@ def _differentiate(parents: Any, factors: Any, columns: Any, products: Any, cota
 
 
 def monomials(kernels: Kernels, dimension: int) -> float:
-    """Return the number of entries of the symmetric tensors of all degrees that a kernel has."""
+    """Return the number of free entries of the symmetric tensors, summed over the degrees with a nonzero coefficient in the kernel."""
     return float(sum(comb(dimension + int(k) - 1, int(k)) for k in np.flatnonzero(np.array(kernels.kernel))))
 
 

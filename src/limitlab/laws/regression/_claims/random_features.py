@@ -247,8 +247,8 @@ EQUIVALENT = (
 
 @claim("T7", AREA, GaussianEquivalence, MarginEquivalence, RandomFeaturesRidge, figure="gaussian-equivalence")
 def equivalence(check: Check) -> None:
-    """Nonlinear random features and noisy linear ones, mu0 + mu1 <w, x> + mu* z, give the same errors when n and N are of
-    the order of d; their gap falls like 1/d. The same is conjectured for the largest margin.
+    """Ridge regression has the same limiting errors on nonlinear random features and on noisy linear features mu0 + mu1 <w, x> + mu* z,
+    if n and N are of the order of d. The gap falls like 1/d. For the largest margin the equality is a conjecture.
 
     The check compares both kinds of features with the limit and with each other, and then at n and N of order d^2, where they differ.
     """

@@ -74,7 +74,7 @@ def double_descent_laws(grouped: tuple[float, ...]) -> list[LinearModel]:
 
 
 def resolvent_gaps(dimensions: tuple[int, ...], draws: int, ratio: float = 1.5) -> dict[str, list[float]]:
-    """Return root mean squares, one per dimension, of the relative gaps of tr A (S - z)^-1 / p and theta' (S - z)^-1 theta."""
+    """Return the root mean square gaps, relative to the limit, of tr A (S - z)^-1 / p and theta' (S - z)^-1 theta, by dimension."""
     gaps: dict[str, list[float]] = {"trace": [], "form": []}
     for p in dimensions:
         counts, n = [p // 3] * 3, round(p / ratio)
