@@ -361,7 +361,8 @@ def main() -> None:
     asked = parser.parse_args()
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "limitlab" / "peers"
     print(
-        "| peer | task | limitlab is so many times faster | results agree to | remark |\n|---|---|---:|---:|---|", flush=True
+        "| package | task | time of the package over that of limitlab | results agree to | remark |\n|---|---|---:|---:|---|",
+        flush=True,
     )
     for task in TASKS:
         if not asked.names or task.peer in asked.names:

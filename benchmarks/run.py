@@ -26,27 +26,30 @@ HERE = Path(__file__).resolve().parent
 
 HEAD = """# Benchmarks
 
-`limitlab bench` measures every family against what one would do instead and writes one page, `benchmarks.md`: ratios of processor times
-within one run (how many times faster limitlab is), growth exponents of time and memory, and the distance from what the machine can do.
-Ratios travel between machines, seconds do not. `limitlab bench ridge` runs only those with "ridge" in their name; `limitlab bench --peers`
-also asks other packages, each in an environment of its own that pip makes once and that is kept. The programs come with the wheel and
-stand in `benchmarks/` of a checkout.
+How fast is limitlab? `limitlab bench` compares each family of laws with the usual alternative, such as a plain NumPy loop, and writes the
+page `benchmarks.md`. The page contains ratios of processor times of one run, growth exponents of time and memory, and the speed of the
+heaviest functions relative to the limits of the machine. Ratios are similar on different machines, but times in seconds are not.
+`limitlab bench ridge` runs only the benchmarks with "ridge" in their name. `limitlab bench --peers` also measures other packages. For each
+of them pip creates a separate environment once, and later runs use it again. The programs are part of the wheel, and in a checkout they are
+in the folder `benchmarks/`.
 """
 
-RATIOS = """Both sides give the same numbers, which each program checks where they are not random, and are measured in processor time of one
-thread. Where only a part was timed and scaled, the time is linear in it, and the row says so.
+RATIOS = """A ratio is the processor time of the alternative over that of limitlab, on one thread. Both compute the same numbers. Each
+program checks this, except for random numbers. If a row contains "scaled" or "extrapolated", only a part of the work was
+timed, and the time of the whole is proportional to it.
 """
 
-GROWTH = """Exponents of processor time and of the peak of memory, fitted to three sizes; the one between the last two is nearer to what
-large systems do.
+GROWTH = """The table shows the exponents with which the processor time and the peak of memory grow with the size, fitted to three sizes.
+The exponent between the last two sizes is closer to that of large systems. The columns "by count" give the exponent of the
+number of operations or of stored values.
 """
 
-ROOF = """What one core of this machine does at best, and how near to it the heavy kernels come: the time of a kernel's bare steps over
-its own.
+ROOF = """The first table shows the highest measured speed of one core (its roof) for several basic operations. The second shows, for
+the heaviest functions of limitlab, the time of these basic operations alone over the time of the function.
 """
 
-PEERS = """The same task with other packages, to the same accuracy, interleaved with ours. A ratio below 1 means that the peer is faster,
-and the remark says why.
+PEERS = """Other packages compute the same task to the same accuracy, in alternation with limitlab. If a ratio is below 1, the other
+package is faster, and the remark gives the reason.
 """
 
 SECTIONS = {"Growth": ("growth.py", GROWTH), "Roof": ("roof.py", ROOF), "Peers": ("peers.py", PEERS)}

@@ -44,7 +44,7 @@ CASES = {
     "indefinite Gram": ("not positive semi-definite", lambda: Forecast("precomputed").fit(-np.eye(40) + 0.5, Y)),
     "oblong Gram": ("must be square", lambda: Forecast("precomputed").fit(X, Y)),
     "unknown kernel": ("did you mean 'rbf'", lambda: Forecast("rbff").fit(X, Y)),
-    "no kernel": ("must compare every row with every row", lambda: Forecast(lambda A, B: A.sum(axis=1)).fit(X, Y)),
+    "no kernel": ("must return one number for every pair of rows", lambda: Forecast(lambda A, B: A.sum(axis=1)).fit(X, Y)),
     "bad method": ("method = 'fast'", lambda: Forecast(method="fast").fit(X, Y)),
     "bad dtype": ("dtype = 'float16'", lambda: Forecast(dtype="float16").fit(X, Y)),
     "bad rank": ("rank = 0", lambda: Forecast(rank=0).fit(X, Y)),

@@ -230,7 +230,7 @@ def test_ridge_path_of_one_draw_is_what_simulate_gives():
         (dict(over={"shrink": [0.1]}, sizes=[10, 10]), "each of them once"),
         (dict(over={"shrink": [0.1]}, sizes=[]), "at least one size"),
         (dict(over={"shrink": [0.1]}, sizes=[10], seeds=0), "seeds = 0 is not allowed"),
-        (dict(over={"shrink": [0.1]}, sizes=[10], seeds=[1, 1]), "each once"),
+        (dict(over={"shrink": [0.1]}, sizes=[10], seeds=[1, 1]), "must be different"),
         (dict(over={"shrink": [0.1]}, sizes=[10], seeds=[-1]), "seed = -1 is not allowed"),
         (dict(over={"shrink": [0.1]}, engine="proceses"), "did you mean 'processes'"),
         (dict(over={"shrink": [0.1]}, engine=0), "at least 1"),

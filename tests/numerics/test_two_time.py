@@ -173,7 +173,7 @@ def test_a_checkpoint_of_another_march_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(Interrupted):
         march(Stopping(2.0), 5.0, 100, checkpoint=file, checkpoint_every=0.0)
-    with pytest.raises(ValueError, match="belongs to another march"):
+    with pytest.raises(ValueError, match="written by another integration"):
         march(SYSTEM, 5.0, 200, checkpoint=file)
     about, arrays = read_arrays(file)
     renamed = {name.replace("history/", "history/old_"): array for name, array in arrays.items()}

@@ -171,7 +171,7 @@ def kind_of(annotation: Any) -> Kind:
 
 
 def _leaves(annotation: Any) -> Iterable[Any]:
-    """Yield the plain types of a union, also inside `Annotated` and type aliases."""
+    """Yield the types in an annotation. Unions, `Annotated` and type aliases are replaced by their parts."""
     value = getattr(annotation, "__value__", annotation)  # a `type X = ...` alias
     origin = typing.get_origin(value)
     if origin is typing.Annotated:

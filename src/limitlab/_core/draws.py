@@ -138,7 +138,7 @@ def checked_seeds(seeds: Any, least: int = 1) -> list[int]:
         return list(range(int(seeds)))
     numbers = [checked_seed(seed) for seed in _listed("seeds", seeds)]
     if len(numbers) < least or len(set(numbers)) < len(numbers):
-        raise refusal_of("seeds", seeds, f"give at least {least} of them, each once")
+        raise refusal_of("seeds", seeds, f"the number of seeds must be at least {least}, and all seeds must be different")
     return numbers
 
 

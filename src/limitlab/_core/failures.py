@@ -71,8 +71,8 @@ def check_divergence(law: Declaration, values: Mapping[str, Any], size: int) -> 
         at = ", ".join(f"{name} = {value!r}" for name, value in _extremes(law).items())
         where = f"at size {size}" + (f" and {at}" if at else "")
         raise NotComputable(
-            f"the experiment of {type(law).__name__} {where} diverges ({', '.join(bad)}): choose a larger size, a smaller step or milder "
-            "parameters"
+            f"the experiment of {type(law).__name__} {where} diverges ({', '.join(bad)}): choose a larger size, a smaller step or "
+            "parameters closer to their defaults"
         )
 
 

@@ -196,7 +196,7 @@ def pair_expectation(
 
 
 def _pair_average(f: Function, rho: float, sides: tuple[Kinks, Kinks] | None, tolerance: float) -> tuple[float, ...]:
-    """Return one pair expectation, its error estimate and E|f|."""
+    """Return E f(X, Y) for standard Gaussians of correlation rho, its error estimate and E|f(X, Y)|."""
     spread = float(np.sqrt((1 - rho) * (1 + rho)))
     if spread == 0:
         return _one_line(f, rho, sides, tolerance)

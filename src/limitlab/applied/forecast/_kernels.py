@@ -114,7 +114,7 @@ class Kernel:
             if block.shape != (len(X[start : start + rows]), len(Y)):
                 raise Refused(
                     f"kernel is not allowed: it maps tables of {len(X[start : start + rows])} and {len(Y)} rows to an array "
-                    f"of shape {block.shape}; it must compare every row with every row"
+                    f"of shape {block.shape}; it must return one number for every pair of rows"
                 )
             out[start : start + rows] = block
         if self.intercept:

@@ -194,7 +194,7 @@ class RidgePath:
 
 
 def _times(matrix: Array, block: Array) -> Array:
-    """Return the product of a matrix with the first axis of a block, as a single matrix product."""
+    """Return the contraction of a matrix with the first axis of an array, computed as a single matrix product."""
     return (matrix @ block.reshape(block.shape[0], -1)).reshape(-1, *block.shape[1:])
 
 

@@ -80,7 +80,7 @@ class Harmonics:
 
     @cached_property
     def tail(self) -> float:
-        """Return the energy in the degrees that are not listed."""
+        """Return the energy of the activation in the degrees that are not in `degrees`."""
         return _left_over(self.energy, self.levels)
 
     @cached_property

@@ -597,7 +597,10 @@ def started(neurons: int) -> tuple[MultiIndexFlow, Callable[[np.random.Generator
 
 
 def particle_gap(neurons: int, dimension: int) -> float:
-    """Return the mean over neurons of |a - a_mf| + |v - v_mf| at time 8."""
+    """Return the mean over neurons of |a - a_mf| + |v - v_mf| at time 8.
+
+    The pair (a, v) follows the population flow of a network, and (a_mf, v_mf) the particles of the mean-field limit.
+    """
     law, start = started(neurons)
     a, w = population_flow(HERMITE, STAIRS, *start(np.random.default_rng(0), dimension), times=[8.0], step=0.1)[0]
     limit = law.theory()

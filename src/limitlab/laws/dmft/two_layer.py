@@ -284,7 +284,7 @@ def _solved(law: TwoLayerDynamics) -> _Solved:
     stiffness = float(np.max(finest.paths["fastest_rate"]) * finest.times[1])
     if accuracy > 0.05:
         raise ConvergenceError(
-            f"solver_steps = {law.solver_steps} is not enough: the grids differ by {accuracy:.1%} (step times fastest rate = "
+            f"solver_steps = {law.solver_steps} is not enough: the estimated relative error is {accuracy:.1%} (step times fastest rate = "
             f"{stiffness:.2g}); use more solver_steps or earlier times",
             estimate=dict(result.values),
             accuracy=accuracy,

@@ -86,9 +86,10 @@ def gaussian_process(check: Check) -> None:
 
 
 def excess_kurtosis(width: int, draws: int) -> float:
-    """Return E f^4 / (E f^2)^2 - 3 of a three-layer network over draws of hidden layers.
+    """Return E f^4 / (E f^2)^2 - 3 for the output f of a random three-layer network.
 
-    Given the hidden layers, f is Gaussian with a variance V. The excess is therefore 3 Var(V)/(E V)^2, which is measured.
+    Conditional on the hidden layers, f is Gaussian with a variance V. The excess is therefore 3 Var(V)/(E V)^2, which is estimated from
+    draws of the hidden layers.
     """
     rng = np.random.default_rng(width)
     variances = []

@@ -30,7 +30,9 @@ def conv_ntk(
     activation: Any = "relu",
     weight_std: float = 1.0,
 ) -> tuple[float, float]:
-    """Return NNGP and tangent kernel of a convolutional network (circular) between two inputs of shape (positions, channels).
+    """Return the NNGP kernel and the tangent kernel of a convolutional network between two inputs.
+
+    The convolutions are circular. The NNGP kernel is the covariance of the outputs at the start, in the limit of infinite width.
 
     Parameters
     ----------

@@ -113,7 +113,9 @@ def _relu_matrix(roots1: Array, roots2: Array, c: Array) -> Duals:
 
 
 def own_duals(activation: Activation, q: Array) -> Duals:
-    """Return the duals E s(u)^2 and E s'(u)^2 of a Gaussian with itself, without the rounding of a correlation near 1.
+    """Return the duals E s(u)^2 and E s'(u)^2 for u ~ N(0, q).
+
+    They are the duals of two Gaussians of correlation 1. This function does not compute the correlation and has no rounding error from it.
 
     >>> own_duals(Activation("relu"), np.array([3.0])).value.tolist()
     [1.5]

@@ -446,7 +446,7 @@ class StreamingLeastSquares(GroupedSignal):
                 f"X of shape {rows.shape} and y of shape {labels.shape} are not allowed: give n x p with n > p, and n labels"
             )
         if not (np.isfinite(rows).all() and np.isfinite(labels).all()):
-            raise Refused("X and y are not allowed: they must hold finite numbers only")
+            raise Refused("X and y are not allowed: they must contain finite numbers only")
         n, p = rows.shape
         values, basis = np.linalg.eigh(rows.T @ rows / n)
         fitted, *_ = np.linalg.lstsq(rows, labels, rcond=None)

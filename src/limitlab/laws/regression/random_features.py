@@ -104,7 +104,10 @@ def limit_of(
     constant: Array,
     noise: Array,
 ) -> dict[str, Array]:
-    """Return `risk` for a model; a constant that its features cannot represent counts as part of the nonlinear signal."""
+    """Return the quantities of `risk` for the features of a model.
+
+    If the features cannot represent a constant, the constant of the target counts as part of the nonlinear signal.
+    """
     mu = model.moments()
     unlearned = 0.0 if model.learns_constant() else constant
     not_linear = np.hypot(nonlinear_signal, unlearned)

@@ -138,7 +138,7 @@ def _root(increasing: Callable[[float], float], low: float, high: float) -> floa
 def _candidates(s: Array, near_pole: Array) -> list[int]:
     """Return the intervals between poles in which the two nearest terms of f allow f < 1.
 
-    The condition is a^(2/3) + b^(2/3) < length^(2/3).
+    The condition is a^(2/3) + b^(2/3) < length^(2/3), where a and b are the entries of `near_pole` at the two ends of the interval.
     """
     room = np.diff(s) ** (2 / 3) - near_pole[:-1] ** (2 / 3) - near_pole[1:] ** (2 / 3)
     return [int(k) for k in np.flatnonzero(room > 0)]

@@ -45,8 +45,8 @@ def load_checkpoint(
         about, arrays = read_arrays(path)
         if about["signature"] != signature:
             raise ValueError(
-                f"checkpoint = {str(path)!r} is not allowed: it belongs to another march ({about['signature']}); give another file or "
-                "remove it"
+                f"checkpoint = {str(path)!r} is not allowed: the file was written by another integration ({about['signature']}); "
+                "give another file or remove it"
             )
         parts: dict[str, dict[str, NDArray[Any]]] = {kind: {} for kind in ("history", "path", "record", "rate", "forcing")}
         for name, array in arrays.items():

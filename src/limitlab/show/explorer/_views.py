@@ -100,7 +100,7 @@ class View:
         return []
 
     def shown(self) -> None:
-        """Draw a new state as far as possible without the button."""
+        """Draw the part of the picture that can be computed before the button is pressed."""
 
     def run(self) -> None:
         """Run the action of the button."""
@@ -539,7 +539,7 @@ def checked_table(name: str, content: bytes, megabytes: float) -> list[str]:
     >>> checked_table("t.csv", b"a,b\\n=1+1,2\\n", 5)
     Traceback (most recent call last):
         ...
-    limitlab.errors.Refused: the file holds spreadsheet formulas, such as '=1+1' in column 'a': save it with the values instead
+    limitlab.errors.Refused: the file contains spreadsheet formulas, such as '=1+1' in column 'a': replace them by their values
     """
     if len(content) > megabytes * 1e6:
         raise Refused(
@@ -593,7 +593,7 @@ def _refuse_formulas(header: Sequence[str], rows: Sequence[Sequence[str]]) -> No
             if _FORMULA.match(cell):
                 column = header[at] if at < len(header) else str(at + 1)
                 shown = f"such as {cell.strip()[:40]!r} in column {column[:40]!r}"
-                raise Refused(f"the file holds spreadsheet formulas, {shown}: save it with the values instead")
+                raise Refused(f"the file contains spreadsheet formulas, {shown}: replace them by their values")
 
 
 VIEWS: Mapping[str, type[View]] = {
