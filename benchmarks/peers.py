@@ -244,7 +244,7 @@ print(json.dumps(min(first, second) * {STEPS * SEEDS} / 2000))
 """,
         sgd,
         None,
-        "the loop that one writes first; single precision on both sides",
+        "the simplest loop; single precision on both sides",
     ),
     Task(
         "torch",
@@ -265,7 +265,7 @@ best(work, 2)
 """,
         sgd,
         None,
-        "the best that we could write in PyTorch; single precision on both sides",
+        "the fastest program in PyTorch that we found; single precision on both sides",
     ),
     Task(
         "neural-tangents",
@@ -361,7 +361,7 @@ def main() -> None:
     asked = parser.parse_args()
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "limitlab" / "peers"
     print(
-        "| peer | task | limitlab is so many times faster | results agree to | remark |\n|---|---|---:|---:|---|", flush=True
+        "| peer | task | limitlab is faster by the factor | results agree to | remark |\n|---|---|---:|---:|---|", flush=True
     )
     for task in TASKS:
         if not asked.names or task.peer in asked.names:

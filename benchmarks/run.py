@@ -26,27 +26,31 @@ HERE = Path(__file__).resolve().parent
 
 HEAD = """# Benchmarks
 
-`limitlab bench` measures every family against what one would do instead and writes one page, `benchmarks.md`: ratios of processor times
-within one run (how many times faster limitlab is), growth exponents of time and memory, and the distance from what the machine can do.
-Ratios travel between machines, seconds do not. `limitlab bench ridge` runs only those with "ridge" in their name; `limitlab bench --peers`
-also asks other packages, each in an environment of its own that pip makes once and that is kept. The programs come with the wheel and
-stand in `benchmarks/` of a checkout.
+*How much faster is limitlab than a direct implementation of the same computation?* `limitlab bench` measures this and
+writes the results to the page `benchmarks.md`. The page contains ratios of processor times (how many times faster limitlab
+is), growth exponents of time and memory, and shares of the highest speed of the processor. It reports ratios
+because they differ less between machines than times in seconds.
+`limitlab bench ridge` runs only the benchmarks with "ridge" in their name. `limitlab bench --peers` also runs other packages. Each of them
+is installed by pip in a separate environment, which later runs use again. The programs are part of the wheel and are in the folder
+`benchmarks/` of the repository.
 """
 
-RATIOS = """Both sides give the same numbers, which each program checks where they are not random, and are measured in processor time of one
-thread. Where only a part was timed and scaled, the time is linear in it, and the row says so.
+RATIOS = """A ratio is the processor time of the alternative divided by the processor time of limitlab, with one thread. Both compute the
+same numbers. Each program checks this for numbers that are not random. In rows with the word "scaled", only a part of the alternative was
+timed. Its time is proportional to the size of this part.
 """
 
-GROWTH = """Exponents of processor time and of the peak of memory, fitted to three sizes; the one between the last two is nearer to what
-large systems do.
+GROWTH = """The table shows exponents of processor time and of the peak of memory, fitted to three sizes. The exponent of time between the
+two largest sizes is closer to the exponent of large systems. The columns "by count" show the exponents of the numbers of operations and of
+stored values.
 """
 
-ROOF = """What one core of this machine does at best, and how near to it the heavy kernels come: the time of a kernel's bare steps over
-its own.
+ROOF = """The first table shows the highest rates that one core of this machine attains (its *roof*). The second table shows
+the time of the necessary steps of an expensive computation at these rates, as a share of the time that the computation takes in limitlab.
 """
 
-PEERS = """The same task with other packages, to the same accuracy, interleaved with ours. A ratio below 1 means that the peer is faster,
-and the remark says why.
+PEERS = """Other packages (*peers*) compute the same task to the same accuracy. Their runs alternate with the runs of
+limitlab. A ratio below 1 means that the peer is faster, and the remark gives the reason.
 """
 
 SECTIONS = {"Growth": ("growth.py", GROWTH), "Roof": ("roof.py", ROOF), "Peers": ("peers.py", PEERS)}

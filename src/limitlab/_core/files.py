@@ -82,7 +82,7 @@ def require_writable(path: str | os.PathLike[str]) -> Path:
     """
     target = Path(path)
     if target.is_dir():
-        raise Refused(f"cannot write to '{target}': it is a folder, give the name of a file")
+        raise Refused(f"cannot write to '{target}': it is a folder; give the name of a file")
     if not target.parent.is_dir():
         raise Refused(f"cannot write to '{target}': there is no folder '{target.parent}'")
     try:

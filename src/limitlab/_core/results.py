@@ -201,7 +201,7 @@ def refuse_nan(values: Mapping[str, NDArray[Any]], about: Mapping[str, Any]) -> 
     if bad:
         raise FloatingPointError(
             f"the prediction of {about['law']} is NaN for {', '.join(bad)} at {about['parameters']}; "
-            "please report this, and move the parameters slightly in the meantime"
+            "please report this, and change the parameters slightly in the meantime"
         )
 
 

@@ -601,6 +601,6 @@ def _refuse_nan(grid: Grid, built: _ResultBuilder, loops: Mapping[str, NDArray[A
             at = dict(zip((*loops, *built.dims[name]), built.nan[name], strict=True))
             point = ", ".join(f"{dim} = {labels[dim][at[dim]]}" for dim in grid.names if dim in at)
             raise FloatingPointError(
-                f"the prediction of {type(grid.law).__name__} is NaN for {name} at {point}; please report this, and move the parameters "
+                f"the prediction of {type(grid.law).__name__} is NaN for {name} at {point}; please report this, and change the parameters "
                 "slightly in the meantime"
             )

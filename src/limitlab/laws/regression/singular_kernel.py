@@ -172,7 +172,9 @@ def _window(h: Array, d: Array) -> Array:
     """Return the share of the ball that lies in the window."""
     wrong = ~((h > 0) & (h <= 1))
     if np.any(wrong):
-        raise Refused(f"bandwidth = {h[wrong].flat[0]:g} is not allowed: must be above 0, at most 1 (radius of the ball)")
+        raise Refused(
+            f"bandwidth = {h[wrong].flat[0]:g} is not allowed: must be above 0, at most 1, the radius of the ball of the inputs"
+        )
     p = np.asarray(h**d)
     if np.any(p <= 0):
         raise Refused(
