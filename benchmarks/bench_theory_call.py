@@ -62,7 +62,7 @@ def ratios() -> dict[str, float]:
     )
     return {
         f"brentq and the formulas at {POINTS} points, one call of ours": theirs / call,
-        "the same, a loop of theory() (ours gives labels, accuracy and provenance, theirs bare numbers)": theirs / mine,
+        "the same, a loop of theory() (limitlab also returns labels, accuracy and provenance)": theirs / mine,
     }
 
 

@@ -68,14 +68,16 @@ def vectors(dimension: int) -> object:
 
 
 CASES = {
-    "ridge, limit over a grid": Case("points", grid, (10_000, 40_000, 160_000), 1, 1, "a fixed cost of some milliseconds"),
+    "ridge, limit over a grid": Case(
+        "points", grid, (10_000, 40_000, 160_000), 1, 1, "every call has a fixed cost of some milliseconds"
+    ),
     "ridge, one draw": Case(
         "p = 2 n",
         lambda p: Ridge(ratio=2.0).simulate(p, 0),
         (800, 1600, 3200),
         3,
         2,
-        "drawing grows as p^2; half of LAPACK's work is bound by memory once the table leaves the caches",
+        "drawing grows as p^2; half of LAPACK's work is limited by memory once the table exceeds the caches",
     ),
     "random features, one draw": Case(
         "d, N = 2 d, n = 3 d",
@@ -83,10 +85,10 @@ CASES = {
         (200, 400, 800),
         3,
         2,
-        "drawing and the activation grow as d^2, LAPACK's rate with d until the tables leave the caches",
+        "drawing and the activation grow as d^2, LAPACK's rate grows with d until the tables exceed the caches",
     ),
     "tangent kernel": Case(
-        "n", kernel, (1000, 2000, 4000), 2, 2, "the operating system gives new memory for the result, page by page"
+        "n", kernel, (1000, 2000, 4000), 2, 2, "the operating system allocates the memory of the result page by page"
     ),
     "two-time march, whole history": Case(
         "steps T",
@@ -94,7 +96,7 @@ CASES = {
         (500, 1000, 2000),
         3,
         2,
-        "vector operations on rows grow as T^2 and calls from Python as T; the triangles leave the caches at the larger sizes",
+        "vector operations on rows grow as T^2 and calls from Python as T; the stored triangles exceed the caches at the larger sizes",
     ),
     "two-time march, thinned": Case(
         "steps T",
@@ -102,7 +104,7 @@ CASES = {
         (600, 1200, 2400),
         1,
         0,
-        "up to logarithms: the points kept grow with log T (operations as T log^2 T, histories as log^2 T), and records as T",
+        "up to logarithms: the number of stored points grows with log T (operations as T log^2 T, histories as log^2 T), and records as T",
     ),
     "online SGD, exact chain": Case(
         "steps",
@@ -110,10 +112,10 @@ CASES = {
         (500_000, 1_000_000, 2_000_000),
         1,
         0,
-        "nothing differs",
+        "the exponents agree",
     ),
     "online SGD, full vectors": Case(
-        "N", vectors, (10_000, 20_000, 40_000), 1, 1, "a fixed cost of every step, and caches that the vectors outgrow"
+        "N", vectors, (10_000, 20_000, 40_000), 1, 1, "each step has a fixed cost, and large vectors exceed the caches"
     ),
 }
 

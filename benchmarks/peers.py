@@ -244,7 +244,7 @@ print(json.dumps(min(first, second) * {STEPS * SEEDS} / 2000))
 """,
         sgd,
         None,
-        "the loop that one writes first; single precision on both sides",
+        "the simplest loop; single precision on both sides",
     ),
     Task(
         "torch",
@@ -265,7 +265,7 @@ best(work, 2)
 """,
         sgd,
         None,
-        "the best that we could write in PyTorch; single precision on both sides",
+        "the fastest program in PyTorch that we found; single precision on both sides",
     ),
     Task(
         "neural-tangents",

@@ -111,7 +111,7 @@ def tangent_kernel(roof: dict[str, float]) -> Row:
     share = seconds(lambda: X @ X.T) / seconds(lambda: ntk(X))
     return (
         "tangent kernel (n = 1200, d = 784, 3 layers of relu)",
-        "the product X X' alone; two arc cosines per entry come on top",
+        "the product X X' alone; the computation also evaluates two arc cosines per entry",
         share,
     )
 
@@ -134,7 +134,7 @@ def full_vector_sgd(roof: dict[str, float]) -> Row:
     numbers = size * seeds * steps
     return (
         "full-vector SGD (N = 1000, 50 seeds)",
-        "its own Gaussian numbers",
+        "drawing the Gaussian numbers",
         numbers / roof["Gaussian numbers, ours (single)"] / ours,
     )
 
@@ -144,8 +144,8 @@ def attention(roof: dict[str, float]) -> Row:
     x = random_tokens(np.random.default_rng(0), 1, n, 3)[0].astype(np.float32)
     share = n**2 / 2 / roof["exponentials, NumPy (single)"] / seconds(lambda: Attention(5.0).drift(0.0, x))
     return (
-        f"attention, one right side ({n} tokens, d = 3, single)",
-        "n^2 / 2 exponentials; products with three columns come on top",
+        f"attention, one evaluation of the velocity ({n} tokens, d = 3, single)",
+        "n^2 / 2 exponentials; the computation also contains products with three columns",
         share,
     )
 
@@ -164,7 +164,7 @@ def mean_field(roof: dict[str, float]) -> Row:
     share = seconds(bare) / seconds(train)
     return (
         "one-pass SGD of a wide network (N = 800, d = 40)",
-        "one BLAS product of weights and sample; the update comes on top",
+        "one BLAS product of weights and sample; the computation also contains the update",
         share,
     )
 

@@ -252,7 +252,7 @@ class Pace:
     what
         The name of the quantity that increases while the computation runs, for the messages.
     end
-        The value of `what` at which the computation is complete; None if this is not known. Without an end nothing is stopped.
+        The value of `what` at which the computation is complete; None if this is not known. Without `end` the computation is never stopped.
     clock
         Function that returns the time in seconds.
 

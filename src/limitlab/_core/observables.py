@@ -89,7 +89,7 @@ def _completed(name: str, meta: Observable) -> Observable:
     if meta.long_name:
         if known is not None and meta.long_name != known.long_name:
             raise TypeError(
-                f"observable {name!r} already means {known.long_name!r}: choose another name for {meta.long_name!r}"
+                f"observable name {name!r} is reserved for {known.long_name!r}: choose another name for {meta.long_name!r}"
             )
         return meta
     if known is None:

@@ -74,7 +74,7 @@ class Comparison(Described):
     verdict, explanation
         "agree", "disagree" or "underpowered", and the reason in a sentence.
     rows
-        The error budget, with one row per observable, at its least favourable entry.
+        The error budget, with one row per observable. The row describes the entry (time, position) with the worst verdict.
     dataset
         Predictions, means and standard errors at every size.
     parts

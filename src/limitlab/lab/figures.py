@@ -40,7 +40,9 @@ def figure(name: str, quick: bool = True) -> Figure:
 
 
 def all_figures() -> dict[str, Draw]:
-    """Return every figure by id, as a function that draws it from small experiments (True) or larger ones (False).
+    """Return a dictionary from the id of every figure to the function that draws it.
+
+    The function is called with True for small experiments and with False for larger experiments.
 
     >>> "ridge-double-descent" in all_figures()
     True

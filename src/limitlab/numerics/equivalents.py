@@ -337,7 +337,7 @@ def _check_ridge(lam: Array, s: Array, m: Array, free: Array) -> None:
     if low.any():
         raise Refused(
             f"ridge = {lam[low].flat[0]:g} is not allowed: must be above {limit[low].flat[0]:.10g}, "
-            "minus the left edge of the sample spectrum"
+            "which is minus the left edge of the sample spectrum"
         )
 
 

@@ -193,7 +193,7 @@ def forecast_study(
     seconds: float | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> ForecastStudy:
-    """Forecast the learning curve of your own data, with a band and advice.
+    """Forecast the learning curve of your own data, with an uncertainty band and advice.
 
     The learning curve is the expected test error against the number of rows.
 

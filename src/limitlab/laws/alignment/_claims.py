@@ -155,7 +155,8 @@ def second_layer_values(
 
 @claim("J23", AREA, XorAlignment, XorMixture, figure="alignment-xor")
 def xor_alignment(check: Check) -> None:
-    """In the XOR mixture the same alignment holds in each layer, and runs that miss a cluster show fewer outliers.
+    """In the XOR mixture the weights of each layer align with the outliers of this layer's Hessian block, and the block of the second
+    layer has one outlier per captured cluster.
 
     The check counts outliers and captured clusters at small noise and at the noise of the figures. It compares both layers with the
     prediction.

@@ -120,11 +120,11 @@ class Block(NamedTuple):
 
 
 def block_measurement(samples: Array, weights: Array, special: Array, fresh: Array, vector: Array, count: int) -> Block:
-    """Measure one block (1/M) sum_l w_l Y_l Y_l^T.
+    """Return the eigenvalues, outliers and alignment of one block (1/M) sum_l w_l Y_l Y_l^T.
 
-    The edge is the largest eigenvalue of the same block of pure noise. In the samples of pure noise, the components along the `special`
-    directions (p rows, the means and the weights) are replaced by `fresh` noise (M, p). An eigenvalue of the block counts as outside if it
-    exceeds this edge by more than twice the distance over which the first four eigenvalues of the noise are spread.
+    The edge is the largest eigenvalue of the block of modified samples. In these samples, independent noise (`fresh`, shape (M, p))
+    replaces the components along the p directions of the means and the weights (the rows of `special`). An eigenvalue of the block is an
+    outlier if it exceeds the edge by more than twice the difference between the first and the fourth eigenvalue of the modified block.
 
     >>> rng = np.random.default_rng(0)
     >>> samples = rng.standard_normal((4000, 30)) * 0.1

@@ -39,7 +39,7 @@ def one_pass(
     steps: int,
     intercept_pace: float = 1.0,
 ) -> tuple[Array, float]:
-    """Return the neurons (one per row) and the intercept after `steps` samples, each of which is used once."""
+    """Return the neurons (one per row) and the intercept after SGD on `steps` samples, each of which is used once."""
     w, c, d = np.array(neurons, dtype=float, order="C"), float(intercept), eigenvalues.size
     rows = max(1, BLOCK // d)
     for first in range(0, steps, rows):

@@ -190,8 +190,8 @@ class LabelledLaw(Law):
     def _flip_at_most_half(self) -> Self:
         if self.link == Link("flip") and self.link_strength > 0.5:
             raise Refused(
-                f"link_strength = {self.link_strength:g} is not allowed with link = 'flip': must be at least 0, at most 0.5 "
-                "(the probability of a wrong label)"
+                f"link_strength = {self.link_strength:g} is not allowed with link = 'flip': must be at least 0, at most 0.5, "
+                "because it is the probability of a wrong label"
             )
         return self
 

@@ -90,7 +90,7 @@ class LeastSquares:
         """Return theta after `steps` steps of gradient descent, by default of the best length."""
         eta = self.best_step if step is None else float(step)
         if not 0 < eta < self.largest_step:
-            raise Refused(f"step = {eta:g} is not allowed: must be above 0, below {self.largest_step:.6g}")
+            raise Refused(f"step = {eta:g} is not allowed: must be above 0 and below {self.largest_step:.6g}")
         theta = np.array(np.broadcast_to(np.asarray(start, dtype=float), (*self.X.shape[1:], *self.y.shape[1:])))
         for _ in range(steps):
             theta -= 2 * eta / len(self.X) * (self.X.T @ (self.X @ theta - self.y))

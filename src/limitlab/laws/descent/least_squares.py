@@ -62,7 +62,9 @@ def descent_limit(
     gamma, k, r, tau = (np.asarray(value, dtype=float) for value in (ratio, steps, signal, noise))
     away = r if start_distance is None else np.asarray(start_distance, dtype=float)
     if not (gamma > 1).all():
-        raise Refused(f"ratio = {gamma[~(gamma > 1)].flat[0]:g} is not allowed: must be above 1, more unknowns than samples")
+        raise Refused(
+            f"ratio = {gamma[~(gamma > 1)].flat[0]:g} is not allowed: must be above 1 (more unknowns than samples)"
+        )
     rate = 2 * np.sqrt(gamma) / (1 + gamma)
     phi = np.pi * (np.arange(POINTS) + 0.5) / POINTS
     wide = [array[..., None] for array in (gamma, k, away, tau, rate)]

@@ -209,8 +209,8 @@ class FirstOrderDynamics(Law):
         least = along - (norm - along) / max(self.width - 1, 1)
         if self.width > 1 and not least - 1e-12 <= self.correlation_at_start <= norm + 1e-12:
             raise Refused(
-                f"start_correlation = {self.start_correlation} is not allowed: {self.width} vectors with this norm and overlap have a "
-                f"common inner product between {least:g} and {norm:g}"
+                f"start_correlation = {self.start_correlation} is not allowed: must be between {least:g} and {norm:g}, the common "
+                f"inner products that {self.width} vectors with this norm and overlap can have"
             )
         if self.sphere and norm == 0:
             raise Refused(

@@ -168,7 +168,7 @@ def with_derivatives(activation: Any) -> Activation:
 
 
 def _known(slope: Any) -> Any:
-    """Return a derivative, or None if the activation does not have it."""
+    """Return the function `slope`, or None if the activation does not define this derivative."""
     try:
         slope(0.0)
     except ValueError:

@@ -106,7 +106,7 @@ def hessian_parts(
             return network.jacobian(fit.theta, x), network.curvature(fit.theta, x, left)
         theta = network.start(rng)
     raise ConvergenceError(
-        f"samples = {samples} is too many: none of {TRIES} starts of {network.parameters} parameters interpolates; use fewer samples",
+        f"the network with {network.parameters} parameters fitted the {samples} samples from none of {TRIES} starts; use fewer samples",
         estimate=fit.theta,
         accuracy=float(np.sqrt(fit.loss)),
     )

@@ -434,7 +434,7 @@ def student_inputs(sizes: Sequence[int], samples: int, seed: int) -> GrowthExpon
 
 
 def spherical_noise(gradients: Array, x: Array) -> Point:
-    """Return the noise of gradients projected on the sphere at x, with the first coordinate as the only statistic."""
+    """Return the noise of gradients projected to the tangent space of the sphere at x. The only statistic is the first coordinate."""
     forces = gradients - (gradients @ x)[:, None] * x
     return Point(forces - forces.mean(axis=0), np.eye(x.size)[:1], np.zeros((1, x.size, x.size)))
 

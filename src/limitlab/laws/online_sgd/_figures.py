@@ -314,7 +314,7 @@ NOISE: dict[Literal["gaussian", "sign"], str] = {"gaussian": "Gaussian noise", "
 
 
 def streaming(quick: bool = True) -> Figure:
-    """Draw loss curves of one-pass SGD with runs, and the largest stable step against the batch."""
+    """Draw predicted and simulated loss curves of one-pass SGD, and the largest stable step against the batch size."""
     figure, (left, right) = new_figure(columns=2)
     d = 60
     s = 1 / np.arange(1, d + 1.0)

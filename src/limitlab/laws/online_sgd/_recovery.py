@@ -74,7 +74,9 @@ class BallisticRecovery:
 
 @dataclass(frozen=True)
 class LogarithmicRecovery:
-    """Recovery time for k = 2, where delta tau / N grows like log N with fluctuations of order one.
+    """Distribution of the recovery time tau for information exponent k = 2, with step delta in dimension N.
+
+    delta tau / N grows like log N, with fluctuations of order one.
 
     >>> law = LogarithmicRecovery(kappa=3.0, spread=2**0.5, constant=-0.11552453)
     >>> round(law.mean(1000), 6)

@@ -207,8 +207,8 @@ class StreamingLeastSquares(GroupedSignal):
             )
         if constant and not self.step < self.largest_step():
             raise Refused(
-                f"step = {self.step:g} is not allowed: must be below {self.largest_step():.6g}, beyond which the mean square grows "
-                "without bound (a larger batch allows a longer step)"
+                f"step = {self.step:g} is not allowed: must be below {self.largest_step():.6g}, because the mean squared error "
+                "of larger steps grows without bound (a larger batch allows a larger step)"
             )
         return self
 

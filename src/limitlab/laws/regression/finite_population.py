@@ -107,7 +107,7 @@ def learning_curve(
 
 
 def _effective_ridge(n: Array, lam: Array, total: Array, s: Array, m: Array) -> Any:
-    """Return kappa of (1), the only root between its value without a ridge (or for a full fit) and lambda + tr/n."""
+    """Return kappa of (1), the only root between the value without a ridge (or lambda (1 - rank/N) if rank <= n) and lambda + tr/n."""
     positive = np.where(s > 0, m, 0.0)
     rank = positive.sum()
     low = np.asarray(effective_ridge(0.0, s, m / n[..., None]))

@@ -257,8 +257,8 @@ class RidgeScaling(Law):
         ratio = (2 * beta - 1) / (2 * alpha)
         if not alpha > 0.5 or ratio == 1:
             raise Refused(
-                f"spectrum_exponent = {alpha:g} and target_exponent = {beta:g} have no exponents: alpha must be above 0.5, "
-                "and 2 beta - 1 must differ from 2 alpha, where logarithms appear"
+                f"the law has no exponents at spectrum_exponent = {alpha:g} and target_exponent = {beta:g}: alpha must be above 0.5, and "
+                "2 beta - 1 must differ from 2 alpha, because logarithms appear if they are equal"
             )
         constant = (math.pi / (2 * alpha)) / math.sin(math.pi / (2 * alpha))
         kappa = constant ** (2 * alpha)

@@ -90,7 +90,7 @@ def read_counts(text: str) -> Any:
     leave_out=("seconds",),
 )
 def forecast(study: ForecastStudy) -> Shown:
-    """Forecast the learning curve of your own data, with a band and advice.
+    """Forecast the learning curve of your own data, with an uncertainty band and advice.
 
     The learning curve is the expected test error against the number of rows.
     """

@@ -302,7 +302,7 @@ def chosen(law: Law, observables: str | None) -> list[str] | None:
 
 
 def select(result: xr.Dataset, names: list[str] | None) -> xr.Dataset:
-    """Return a result with these observables only."""
+    """Return a result restricted to the observables `names`, or all of it if `names` is None."""
     return result if names is None else result[names]
 
 

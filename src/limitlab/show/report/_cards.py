@@ -28,7 +28,7 @@ LAWS = "The laws"
 
 
 def law_card(law: type[Law], comparison: Comparison | BaseException, seconds: float = 0.0) -> tuple[Card, Picture | None]:
-    """Return the card of a law and the picture of its first check point."""
+    """Return the card of a law, which is its section of the report, and the picture of its first check point."""
     name, load, broken = law_id(law), loading(law), isinstance(comparison, BaseException)
     body, picture = "", None
     if isinstance(comparison, BaseException):

@@ -58,7 +58,7 @@ def population_flow(
 
 
 def signal(hermite: Floats, target: Target, v: Floats) -> tuple[Floats, Floats]:
-    """Return E sigma(<w, x>) phi(x) for rows v of projections, and its gradient in v, term by term.
+    """Return E sigma(<w, x>) phi(x) with the target phi, and its gradient in v, for rows v of the first coordinates of w.
 
     >>> value, gradient = signal(np.array([0.0, 0.7, 0.5]), [((1, 0), 1.0), ((1, 1), 1.0)], np.array([[0.4, 0.2]]))
     >>> value.round(6).tolist(), gradient.round(6).tolist()

@@ -165,7 +165,7 @@ class Nonlinear:
         return np.array([dual_matrix(s, row, row, block).value for row, block in zip(q, table, strict=True)])
 
     def start(self, rng: np.random.Generator, shape: tuple[int, ...], width: int) -> tuple[Parameters, tuple[int, ...]]:
-        """Return no parameters, and the unchanged shape."""
+        """Return an empty tuple of parameters, and the unchanged shape."""
         return (), shape
 
     def apply(self, parameters: Parameters, x: Any) -> Any:
@@ -190,11 +190,11 @@ class Flatten:
         return _one_position(inputs, lambda part: np.trace(part, axis1=-2, axis2=-1) / part.shape[-1])
 
     def start(self, rng: np.random.Generator, shape: tuple[int, ...], width: int) -> tuple[Parameters, tuple[int, ...]]:
-        """Return no parameters, and the shape of one row."""
+        """Return an empty tuple of parameters, and the shape of one row."""
         return (), (math.prod(shape),)
 
     def apply(self, parameters: Parameters, x: Any) -> Any:
-        """Return one row per input."""
+        """Return the signals with all positions joined to one row per input."""
         return x.reshape(len(x), -1)
 
 
@@ -212,7 +212,7 @@ class GlobalAverage:
         return _one_position(inputs, lambda part: part.mean(axis=(-2, -1)))
 
     def start(self, rng: np.random.Generator, shape: tuple[int, ...], width: int) -> tuple[Parameters, tuple[int, ...]]:
-        """Return no parameters, and the number of channels."""
+        """Return an empty tuple of parameters, and the number of channels."""
         return (), (shape[-1],)
 
     def apply(self, parameters: Parameters, x: Any) -> Any:
@@ -256,7 +256,7 @@ class AveragePool:
         return np.asarray(table.reshape(*lead, *split).mean(axis=windows)).reshape(*lead, positions, positions)
 
     def start(self, rng: np.random.Generator, shape: tuple[int, ...], width: int) -> tuple[Parameters, tuple[int, ...]]:
-        """Return no parameters, and the shape after pooling."""
+        """Return an empty tuple of parameters, and the shape after pooling."""
         return (), (*self._shape(shape[:-1]), shape[-1])
 
     def apply(self, parameters: Parameters, x: Any) -> Any:

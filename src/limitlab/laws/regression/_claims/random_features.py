@@ -226,9 +226,9 @@ def optimal_ridge(check: Check) -> None:
 
 
 def relative_change(width: float, ridges: list[float], quick: bool) -> tuple[float, float]:
-    """Return mean and standard error, over draws, of (risk at the second ridge / risk at the first - 1).
+    """Return the mean, over draws, of the relative change of the risk from the first ridge to the second, and its standard error.
 
-    n/d = 3, and there is no noise. Both ridges are used on the same draw.
+    The law has n/d = 3 and no noise. Each draw is used with both ridges.
     """
     size, seeds = (30, 16) if quick else (100, 20)
     law = RandomFeaturesRidge(width_ratio=width, sample_ratio=3.0, noise=0.0)
