@@ -247,7 +247,7 @@ def test_dimensions():
         (Ridge(noise=0.0), "noise = 0"),
         (Ridge(ratio=math.inf), "ratio = inf"),
         (Ridge(signal_energy=(0.0,)), "signal = 0"),
-        (ModelCollapse(), "another number of real labels"),
+        (ModelCollapse(), "number of real labels"),
         (RandomFeaturesRidge(nonlinear_signal=0.5), "nonlinear_signal = 0.5"),
         (LogisticCalibration(intercept=-1.0), "intercept = -1"),
         (LogisticCalibration(ratio=0.5), "no fit to compare"),
