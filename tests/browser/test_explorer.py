@@ -116,7 +116,7 @@ def test_an_experiment_runs_and_is_cancelled(page: Any, address: str) -> None:
     until(page, lambda: drawn(page, "line"), "the curve")
     page.get_by_role("button", name="Run experiment").click()
     until(page, lambda: drawn(page, "points"), "points")
-    until(page, lambda: "6 draws of size 40 at 9 places" in status(page), "the end")
+    until(page, lambda: "6 draws of size 40 at 9 points" in status(page), "the end")
     until(page, lambda: len(drawn(page, "points")[0]) == 9, "all points")
     # now one that would take minutes
     opened(page, address + "?law=Ridge&x=ratio:0.5:5:log&size=300&draws=500")

@@ -453,7 +453,7 @@ def test_verify_a_real_claim() -> None:
         ("predict --ratio 2", "name the law before its parameters"),
         ("predict", "Missing argument 'LAW'"),
         ("predict ridge --observables tst_error", "did you mean 'test_error'"),
-        ("predict ridge --plot x.png", "no dimension"),
+        ("predict ridge --plot x.png", "no horizontal axis"),
         ("predict ridge --ratio 1,2 --plot x.jpeg", "must end in .png or .svg or .pdf"),
         ("predict ridge --out x.xlsx", "must end in .csv or .nc"),
         ("predict ridge --out /no/such/folder/x.csv", "there is no folder '/no/such/folder'"),

@@ -446,7 +446,9 @@ class CappedWorkers(Executor):
         try:
             future.add_done_callback(lambda done: worker.kill() if done.cancelled() else None)
             outcome = worker.run(request, on_part)
-            reusable = future.set_running_or_notify_cancel() and worker.alive()
+            # a process that has just died may still count as alive, so the outcome decides too
+            died = isinstance(outcome, _Failure) and isinstance(outcome.error, WorkerDied)
+            reusable = future.set_running_or_notify_cancel() and not died and worker.alive()
         finally:
             if reusable:
                 self._give_back(worker)

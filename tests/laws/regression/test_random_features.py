@@ -350,7 +350,7 @@ def test_activation_by_name_function_or_moments():
     density, tail = np.exp(-0.045) / np.sqrt(2 * np.pi), 0.3820885778110474
     np.testing.assert_allclose(shifted.moments().linear, tail, rtol=1e-11)
     np.testing.assert_allclose(shifted.moments().mean, density - 0.3 * tail, rtol=1e-11)
-    with pytest.raises(ValueError, match="moments only"):
+    with pytest.raises(ValueError, match="moments but no values"):
         RandomFeaturesRidge(activation=mu).simulate(20, 0)
 
 
