@@ -1,16 +1,21 @@
-"""The standing suite of planted faults: break one line at a time, and see who notices.
+"""Planted faults: change one line at a time in a copy of the package, and record which checks fail.
 
-    python tests/faults/plant.py                      every fault: the comparison, and the unit tests of those that survive it
-    python tests/faults/plant.py ridge xor            the faults whose file or law matches one of these words
-    python tests/faults/plant.py --tests all          ask the unit tests about every fault, not only about survivors
-    python tests/faults/plant.py --out faults.md      the table as Markdown
-    python tests/faults/plant.py --keep fates.jsonl   keep every fate as it becomes known; the same command goes on from there
+    python tests/faults/plant.py                      every fault: `compare`, then tests and quick claims for faults that it does not catch
+    python tests/faults/plant.py ridge D2             only faults whose name, file, laws or negated claim match one of these words
+    python tests/faults/plant.py --ask quick,full     every fault that negates a claim: the quick check and the full check of this claim
+    python tests/faults/plant.py --ask all            every check for every fault
+    python tests/faults/plant.py --tenth              a tenth of all faults, chosen by the commit, each until the first check that fails
+    python tests/faults/plant.py --keep answers.jsonl store every answer when it is known; the same command asks only what is missing
+    python tests/faults/plant.py --page answers.jsonl --out docs/trust_faults.md      write the page from stored answers
 
-A fault is an entry of `tests/faults/*.toml`: in `file` (below src/limitlab) the text `old`, which occurs once, becomes `new`. It is planted
-in a copy of the package; nothing here touches the source. Then
+A fault is an entry of `tests/faults/*.toml`. In `file` (below src/limitlab) the text `old`, which occurs once, becomes `new`. The fault is
+planted in a copy of the package, so the source is never changed. These checks can be asked:
 
-- `compare` runs at the check points of its `laws`: "disagree" (or an error) is a catch;
-- if that does not notice, the `tests` and the quick checks of its `claims` are asked.
+- `compare` at the check points of its `laws`. The verdict "disagree" and an error count as caught.
+- its `tests`.
+- the quick checks of its `claims`.
+- `quick` and `full`: the checks of the claim that the fault `negates`. Such a fault makes the statement of the claim false. Its `strength`
+  is "negation" for the opposite statement, or "5 %" (or "2 %") for a constant of the statement that is wrong by this share.
 """
 
 from __future__ import annotations
@@ -25,8 +30,8 @@ import tempfile
 import time
 import tomllib
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import Queue
@@ -34,25 +39,28 @@ from queue import Queue
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 PACKAGE = ROOT / "src" / "limitlab"
-PLACES = ("theory", "experiment", "shared")
-KINDS = ("factor", "sign", "lost term", "exponent", "off by one", "swapped")
+PLACES = ("theory", "experiment", "shared", "statement")
+KINDS = ("factor", "sign", "lost term", "exponent", "off by one", "swapped", "other setting")
+STRENGTHS = ("negation", "5 %", "2 %")
+CHECKS = ("compare", "tests", "claims", "quick", "full")
+SECONDS = 1500.0
+"""A check that runs longer than this is stopped and counts as missed."""
 
 COMPARE = """
 import json, sys, warnings
 warnings.simplefilter("ignore")
 from limitlab.lab import compare
 from limitlab._core.registry import find_law
-found = {}
+verdicts = []
 for name in sys.argv[2:]:
-    for number, point in enumerate(find_law(name).check_points(), 1):
+    for point in find_law(name).check_points():
         try:
-            result = compare(point, budget=float(sys.argv[1]), progress=False)
-            found[f"{name} {number}"] = [result.verdict, result.widest_budget]
-        except Exception as error:
-            found[f"{name} {number}"] = ["error", f"{type(error).__name__}: {error}"[:120]]
-        if found[f"{name} {number}"][0] in ("disagree", "error"):
+            verdicts.append(compare(point, budget=float(sys.argv[1]), progress=False).verdict)
+        except Exception:
+            verdicts.append("error")
+        if verdicts[-1] in ("disagree", "error"):
             break
-print(json.dumps(found))
+print(json.dumps(verdicts))
 """
 
 
@@ -65,11 +73,13 @@ class Fault:
     file: str
     old: str
     new: str
-    laws: tuple[str, ...]
     place: str
     kind: str
+    laws: tuple[str, ...] = ()
     tests: tuple[str, ...] = ()
     claims: tuple[str, ...] = ()
+    negates: str = ""
+    strength: str = ""
     note: str = ""
 
     @property
@@ -77,9 +87,15 @@ class Fault:
         """Family and number, as in ridge-3."""
         return f"{self.family}-{self.number}"
 
-    def kept(self, fate: dict[str, object]) -> Fate:
-        """The fate that was written down by an earlier run."""
-        return Fate(self, **{name: fate[name] for name in ("compare", "tests", "claims", "seconds")})  # type: ignore[arg-type]
+    @property
+    def key(self) -> str:
+        """The identity of the fault, under which answers are stored."""
+        return json.dumps([self.file, self.old, self.new])
+
+    @property
+    def words(self) -> str:
+        """The text in which words of the command line are searched."""
+        return " ".join([self.name, self.file, *self.laws]).lower()
 
     def planted(self, text: str) -> str:
         """The text of the file with the fault in it."""
@@ -90,30 +106,65 @@ class Fault:
 
 @dataclass
 class Fate:
-    """Who noticed a fault."""
+    """The answers of the checks for one fault. An answer is "caught", or says how the check passed."""
 
     fault: Fault
-    compare: str = ""
-    tests: str = ""
-    claims: str = ""
-    seconds: float = 0.0
-    detail: dict[str, object] = field(default_factory=dict)
+    answers: dict[str, str] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
 
     @property
     def caught(self) -> bool:
-        """Whether anything noticed."""
-        return "caught" in (self.compare, self.tests, self.claims)
+        """Whether a check failed."""
+        return "caught" in self.answers.values()
+
+    def answer(self, check: str) -> str:
+        """The answer of a check, or an empty text if the check was not asked."""
+        return self.answers.get(check, "")
 
 
 def faults(words: Sequence[str] = ()) -> Iterator[Fault]:
-    """The faults of all lists, or those whose name, file or laws contain one of the words."""
+    """The faults of all lists, or those that match one of the words. A word that is the id of a claim selects the faults that negate it."""
     for path in sorted(HERE.glob("*.toml")):
         for number, entry in enumerate(tomllib.loads(path.read_text(encoding="utf-8"))["fault"], 1):
             lists = {key: tuple(entry.pop(key, ())) for key in ("laws", "tests", "claims")}
             fault = Fault(path.stem, number, **lists, **entry)
-            told = " ".join([fault.name, fault.file, *fault.laws]).lower()
-            if not words or any(word.lower() in told for word in words):
+            if not words or any(word.lower() in fault.words or word.upper() == fault.negates for word in words):
                 yield fault
+
+
+# -- policies: which check comes next, given the answers so far ---------------------------------------------------------------
+
+
+def _possible(fault: Fault) -> list[str]:
+    """The checks that can be asked about a fault."""
+    available = {
+        "compare": fault.laws,
+        "tests": fault.tests,
+        "claims": fault.claims,
+        "quick": fault.negates,
+        "full": fault.negates,
+    }
+    return [check for check in CHECKS if available[check]]
+
+
+def survivors(fate: Fate) -> list[str]:
+    """`compare` for every fault, and for a fault that it does not catch one check after the other until one fails."""
+    return [] if fate.caught else _possible(fate.fault)
+
+
+def only(checks: Sequence[str]) -> Callable[[Fate], list[str]]:
+    """The named checks. If the quick check of a claim fails, its full check is not asked unless all checks are."""
+
+    def policy(fate: Fate) -> list[str]:
+        asked = [check for check in _possible(fate.fault) if check in checks]
+        return [
+            check for check in asked if check != "full" or fate.answer("quick") != "caught" or set(checks) == set(CHECKS)
+        ]
+
+    return policy
+
+
+# -- planting -----------------------------------------------------------------------------------------------------------------
 
 
 class Copy:
@@ -121,153 +172,241 @@ class Copy:
 
     def __init__(self, folder: Path):
         self.folder = folder
-        shutil.copytree(PACKAGE, folder / "limitlab")
+        shutil.copytree(PACKAGE, folder / "limitlab")  # with the compiled code in __pycache__
 
-    def ask(self, fault: Fault, budget: float, ask_tests: str) -> Fate:
-        """Plant the fault, see who notices, and take it out again."""
-        path, fate, start = self.folder / "limitlab" / fault.file, Fate(fault), time.monotonic()
+    def ask(self, fate: Fate, policy: Callable[[Fate], list[str]], budget: float) -> Fate:
+        """Plant the fault, ask the checks of the policy, and remove the fault."""
+        path = self.folder / "limitlab" / fate.fault.file
         sound, stamp = path.read_text(encoding="utf-8"), path.stat()
-        path.write_text(fault.planted(sound), encoding="utf-8")
+        path.write_text(fate.fault.planted(sound), encoding="utf-8")
         try:
             with tempfile.TemporaryDirectory() as compiled:
-                # compiled code does not notice that a function of another file changed: such faults start from nothing
+                # cached compiled code does not depend on functions of other files, so such faults are compiled from nothing
                 fresh = {"NUMBA_CACHE_DIR": compiled} if "numba" in sound else {}
-                self._compare(fate, budget, fresh)
-                if fate.fault.tests and (ask_tests == "all" or (ask_tests == "survivors" and not fate.caught)):
-                    fate.tests = self._tests(fault, fresh)
-                if fault.claims and (ask_tests == "all" or not fate.caught):
-                    fate.claims = self._claims(fault, fresh)
+                while missing := [check for check in policy(fate) if check not in fate.answers]:
+                    start = time.monotonic()
+                    try:
+                        fate.answers[missing[0]] = self._answer(missing[0], fate.fault, budget, fresh)
+                    except subprocess.TimeoutExpired:
+                        fate.answers[missing[0]] = "time limit"
+                    fate.seconds[missing[0]] = round(time.monotonic() - start, 1)
         finally:
             path.write_text(sound, encoding="utf-8")
             os.utime(path, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
-        fate.seconds = time.monotonic() - start
         return fate
 
-    def _compare(self, fate: Fate, budget: float, extra: dict[str, str]) -> None:
-        if not fate.fault.laws:
-            return
-        done = self._run(["-c", COMPARE, str(budget), *fate.fault.laws], extra)
+    def _answer(self, check: str, fault: Fault, budget: float, extra: dict[str, str]) -> str:
+        if check == "compare":
+            return self._compare(fault, budget, extra)
+        if check == "tests":
+            return self._tests(fault, extra)
+        if check == "claims":
+            return self._claims(fault.claims, [], extra)
+        return self._claims((fault.negates,), ["--full"] if check == "full" else [], extra)
+
+    def _compare(self, fault: Fault, budget: float, extra: dict[str, str]) -> str:
+        process = self._run(["-c", COMPARE, str(budget), *fault.laws], extra)
         try:
-            fate.detail = json.loads(done.stdout.splitlines()[-1])
-            verdicts = [str(verdict) for verdict, _ in fate.detail.values()]  # type: ignore[misc]
-            fate.compare = "caught" if {"disagree", "error"} & set(verdicts) else ", ".join(sorted(set(verdicts)))
-        except (IndexError, ValueError):
-            fate.compare, fate.detail = "caught", {"crash": done.stderr[-200:]}
+            verdicts = set(json.loads(process.stdout.splitlines()[-1]))
+        except (IndexError, ValueError):  # the program ended without verdicts
+            return "caught"
+        return "caught" if verdicts & {"disagree", "error"} else ", ".join(sorted(verdicts))
 
     def _tests(self, fault: Fault, extra: dict[str, str]) -> str:
         options = ["-x", "-q", "-p", "no:cacheprovider", "--no-header", "-m", "not slow"]
-        done = self._run(["-m", "pytest", *options, *(str(ROOT / test) for test in fault.tests)], extra)
-        return {0: "missed", 1: "caught"}.get(done.returncode, f"exit code {done.returncode}")
+        process = self._run(["-m", "pytest", *options, *(str(ROOT / test) for test in fault.tests)], extra)
+        return {0: "missed", 1: "caught"}.get(process.returncode, f"exit code {process.returncode}")
 
-    def _claims(self, fault: Fault, extra: dict[str, str]) -> str:
-        done = self._run(["-m", "limitlab", "verify", *fault.claims], extra)
-        return "missed" if done.returncode == 0 else "caught"
+    def _claims(self, ids: Sequence[str], options: Sequence[str], extra: dict[str, str]) -> str:
+        """The status of the claims with the fault in place."""
+        process = self._run(["-m", "limitlab", "verify", *ids, *options, "--json"], extra)
+        if process.returncode != 0:
+            return "caught"
+        return ", ".join(sorted({record["status"] for record in json.loads(process.stdout)}))
 
     def _run(self, arguments: list[str], extra: dict[str, str]) -> subprocess.CompletedProcess[str]:
         threads = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")}
         environment = {**os.environ, **threads, **extra, "PYTHONPATH": str(self.folder), "MPLBACKEND": "Agg"}
-        return subprocess.run([sys.executable, *arguments], env=environment, cwd=ROOT, capture_output=True, text=True)
+        return subprocess.run(
+            [sys.executable, *arguments], env=environment, cwd=ROOT, capture_output=True, text=True, timeout=SECONDS
+        )
 
 
-def known_fates(path: Path | None, chosen: Sequence[Fault]) -> dict[str, Fate]:
-    """The fates that a file of an earlier run has of these faults, as long as they are still the same."""
-    if path is None or not path.exists():
-        return {}
-    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.endswith("}")]
-    known = {(line["name"], line["old"], line["new"]): line for line in lines}
-    found = {fault.name: known.get((fault.name, fault.old, fault.new)) for fault in chosen}
-    return {fault.name: fault.kept(line) for fault in chosen if (line := found[fault.name]) is not None}
-
-
-def write_down(path: Path, fate: Fate) -> None:
-    """One line for one fate."""
-    told = {name: getattr(fate, name) for name in ("compare", "tests", "claims", "seconds")}
-    line = json.dumps({"name": fate.fault.name, "old": fate.fault.old, "new": fate.fault.new, **told})
-    with path.open("a", encoding="utf-8") as file:
-        file.write(line + "\n")
-
-
-def run(chosen: Sequence[Fault], jobs: int, budget: float, ask_tests: str) -> Iterator[Fate]:
-    """The fate of every fault, as they become known."""
+def run(fates: Sequence[Fate], jobs: int, budget: float, policy: Callable[[Fate], list[str]]) -> Iterator[Fate]:
+    """The fates with their new answers, as they become known."""
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(jobs) as pool:
         free: Queue[Copy] = Queue()
         for number in range(jobs):
             free.put(Copy(Path(folder) / str(number)))
 
-        def one(fault: Fault) -> Fate:
+        def ask(fate: Fate) -> Fate:
             copy = free.get()
             try:
-                return copy.ask(fault, budget, ask_tests)
+                return copy.ask(fate, policy, budget)
             finally:
                 free.put(copy)
 
-        yield from pool.map(one, chosen)
+        for task in as_completed([pool.submit(ask, fate) for fate in fates]):
+            yield task.result()
+
+
+def with_answers(path: Path | None, selected: Sequence[Fault]) -> list[Fate]:
+    """The fates of faults, with the answers of a file of earlier runs as long as the faults are unchanged."""
+    answers: dict[str, dict[str, str]] = {}
+    if path is not None and path.exists():
+        for line in path.read_text(encoding="utf-8").splitlines():
+            if line.endswith("}"):
+                entry = json.loads(line)
+                answers.setdefault(entry["key"], {}).update(entry["answers"])
+    return [Fate(fault, dict(answers.get(fault.key, {}))) for fault in selected]
+
+
+def store(path: Path, fate: Fate) -> None:
+    """Append the answers of a fate to a file, in one line."""
+    with path.open("a", encoding="utf-8") as file:
+        file.write(
+            json.dumps({"key": fate.fault.key, "name": fate.fault.name, "answers": fate.answers, "seconds": fate.seconds})
+            + "\n"
+        )
+
+
+def tenth(selected: Sequence[Fault]) -> list[Fault]:
+    """A tenth of the faults. The hash of the commit decides which, so that the tests of a commit can be repeated."""
+    commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return list(selected[int(commit, 16) % 10 :: 10])
+
+
+# -- tables -------------------------------------------------------------------------------------------------------------------
 
 
 def summary(fates: Sequence[Fate]) -> str:
-    """The counts that matter, in sentences."""
-    own = [fate for fate in fates if fate.fault.place != "shared" and fate.fault.laws]
-    seen = sum(fate.compare == "caught" for fate in own)
-    lines = [
-        f"{len(fates)} faults, {sum(fate.caught for fate in fates)} caught by something "
-        f"({sum(fate.caught for fate in fates) / max(len(fates), 1):.1%}).",
-        f"Outside shared code {seen} of {len(own)} ({seen / max(len(own), 1):.1%}) are caught by `compare` at the check points alone.",
-    ]
-    for what, names in (("place", PLACES), ("kind", KINDS)):
-        total, caught = Counter(), Counter()
-        for fate in fates:
-            total[getattr(fate.fault, what)] += 1
-            caught[getattr(fate.fault, what)] += fate.caught
+    """The counts, in sentences."""
+    asked = [fate for fate in fates if fate.answers]
+    caught = sum(fate.caught for fate in asked)
+    lines = [f"{len(asked)} faults, {caught} caught by some check ({caught / max(len(asked), 1):.1%})."]
+    private = [fate for fate in asked if fate.fault.place != "shared" and fate.answer("compare")]
+    if private:
+        by_compare = sum(fate.answer("compare") == "caught" for fate in private)
         lines.append(
-            "By " + what + ": " + ", ".join(f"{name} {caught[name]} of {total[name]}" for name in names if total[name]) + "."
+            f"Outside shared code `compare` alone catches {by_compare} of {len(private)} ({by_compare / len(private):.1%})."
         )
+    for title, names, attribute in (("place", PLACES, "place"), ("kind", KINDS, "kind")):
+        total = Counter(getattr(fate.fault, attribute) for fate in asked)
+        seen = Counter(getattr(fate.fault, attribute) for fate in asked if fate.caught)
+        lines.append(
+            f"By {title}: " + ", ".join(f"{name} {seen[name]} of {total[name]}" for name in names if total[name]) + "."
+        )
+    for strength in STRENGTHS:
+        some = [fate for fate in asked if fate.fault.strength == strength and (fate.answer("quick") or fate.answer("full"))]
+        if some:
+            quick = sum(fate.answer("quick") == "caught" for fate in some)
+            both = sum("caught" in (fate.answer("quick"), fate.answer("full")) for fate in some)
+            loud = sum(fate.answer("quick") == "pass" for fate in some)
+            lines.append(
+                f"Faults of strength {strength!r}: the quick check of the claim catches {quick} of {len(some)}, "
+                f'the quick or the full check {both}. The quick check says "pass" for {loud}.'
+            )
     return "\n".join(lines)
 
 
+def _code(text: str) -> str:
+    """The beginning of a text as code in a cell of a table."""
+    first = " ".join(text.split())
+    return "`" + (first if len(first) <= 70 else first[:67] + "...").replace("|", "\\|").replace("`", "'") + "`"
+
+
+def negation_table(fates: Sequence[Fate]) -> str:
+    """The faults that negate a claim, by claim, as a Markdown table."""
+    rows = [
+        "| claim | fault | strength | what it makes false | quick | full | compare | tests |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    order = sorted(
+        (fate for fate in fates if fate.fault.negates),
+        key=lambda fate: (
+            fate.fault.negates.rstrip("0123456789"),
+            int(fate.fault.negates.lstrip("ABCDEFGHIJKLMNOPQRSTUVWXYZ")),
+            fate.fault.strength,
+        ),
+    )
+    for fate in order:
+        answers = " | ".join(fate.answer(check) for check in ("quick", "full", "compare", "tests"))
+        rows.append(f"| {fate.fault.negates} | {fate.fault.name} | {fate.fault.strength} | {fate.fault.note} | {answers} |")
+    return "\n".join(rows)
+
+
 def table(fates: Sequence[Fate]) -> str:
-    """The fates as a Markdown table."""
-
-    def code(text: str) -> str:
-        first = " ".join(text.split())
-        return "`" + (first if len(first) <= 70 else first[:67] + "...").replace("|", "\\|").replace("`", "'") + "`"
-
+    """The other faults as a Markdown table."""
     rows = ["| fault | place, kind | in | becomes | compare | tests | claims |", "|---|---|---|---|---|---|---|"]
-    for fate in fates:
+    for fate in (fate for fate in fates if not fate.fault.negates):
         fault = fate.fault
-        named = f"{fault.name} ({', '.join(fault.laws)})" if fault.laws else fault.name
+        title = f"{fault.name} ({', '.join(fault.laws)})" if fault.laws else fault.name
+        answers = " | ".join(fate.answer(check) for check in ("compare", "tests", "claims"))
         rows.append(
-            f"| {named} | {fault.place}, {fault.kind} | {fault.file}: {code(fault.old)} | {code(fault.new)} "
-            f"| {fate.compare} | {fate.tests} | {fate.claims} |"
+            f"| {title} | {fault.place}, {fault.kind} | {fault.file}: {_code(fault.old)} | {_code(fault.new)} | {answers} |"
         )
     return "\n".join(rows)
+
+
+def page(fates: Sequence[Fate]) -> str:
+    """The page of the documentation, in Markdown."""
+    return f"""# Planted faults, one by one
+
+Which checks fail if a line of the code is wrong, and which claims fail if their statement is false? This page is written by
+`python tests/faults/plant.py --page FILE --out docs/trust_faults.md` from the answers of earlier runs. Each row is one change of one line
+in a copy of the package. "caught" means that the check failed. Another word is the result with which the check passed. An empty cell
+means that this check was not asked, mostly because a cheaper check had already failed.
+
+{summary(fates).replace(chr(10), chr(10) * 2)}
+
+## Claims whose statement was made false
+
+A fault of strength "negation" makes the opposite of the statement true in the code. A fault of strength "5 %" or "2 %" changes a constant
+of the statement by this share. A quick check that lets such a fault pass must say "consistent" and not "pass".
+
+{negation_table(fates)}
+
+## Other faults
+
+{table(fates)}
+"""
 
 
 def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("words", nargs="*", help="part of a fault's name, file or law")
+    parser.add_argument("words", nargs="*", help="part of a fault's name, file or law, or the id of a negated claim")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--budget", type=float, default=20.0, help="seconds that a comparison may spend on adding draws")
-    parser.add_argument("--tests", choices=("none", "survivors", "all"), default="survivors")
-    parser.add_argument("--out", type=Path, help="write the table here, as Markdown")
-    parser.add_argument("--keep", type=Path, help="keep fates in this file, and do not ask again about those it has")
+    parser.add_argument("--ask", default="", help=f"all, or checks separated by commas: {', '.join(CHECKS)}")
+    parser.add_argument("--tenth", action="store_true", help="only a tenth of the faults, chosen by the commit")
+    parser.add_argument("--keep", type=Path, help="store answers in this file, and do not ask again what it contains")
+    parser.add_argument("--page", type=Path, help="run nothing: write the page from the answers in this file")
+    parser.add_argument("--out", type=Path, help="write the page here, as Markdown")
     options = parser.parse_args()
-    chosen = list(faults(options.words))
-    known = known_fates(options.keep, chosen)
-    open_faults = [fault for fault in chosen if fault.name not in known]
-    for fate in run(open_faults, options.jobs, options.budget, options.tests):
-        known[fate.fault.name] = fate
-        if options.keep:
-            write_down(options.keep, fate)
-        who = ", ".join(
-            f"{name} {value}" for name, value in vars(fate).items() if name in ("compare", "tests", "claims") and value
-        )
-        print(f"{fate.fault.name:24s} {'caught ' if fate.caught else 'MISSED '} {who} ({fate.seconds:.0f} s)", flush=True)
-    fates = [known[fault.name] for fault in chosen]
+    fates = with_answers(options.page or options.keep, list(faults(options.words)))
+    if not options.page:
+        checks = CHECKS if options.ask == "all" else tuple(filter(None, options.ask.split(",")))
+        if unknown := set(checks) - set(CHECKS):
+            parser.error(f"--ask = {sorted(unknown)} is not allowed: must be among {', '.join(CHECKS)}")
+        policy = only(checks) if checks else survivors
+        if options.tenth:
+            part = {fault.key for fault in tenth([fate.fault for fate in fates])}
+            fates = [fate for fate in fates if fate.fault.key in part]
+        fates = [fate for fate in fates if policy(Fate(fate.fault))]
+        missing = [fate for fate in fates if set(policy(fate)) - set(fate.answers)]
+        for fate in run(missing, options.jobs, options.budget, policy):
+            if options.keep:
+                store(options.keep, fate)
+            told = ", ".join(
+                f"{check}: {answer} ({fate.seconds.get(check, 0.0):.0f} s)" for check, answer in fate.answers.items()
+            )
+            claim = f" [{fate.fault.negates}, {fate.fault.strength}]" if fate.fault.negates else ""
+            print(f"{fate.fault.name:20s}{claim} {'caught' if fate.caught else 'MISSED'}  {told}", flush=True)
     print("\n" + summary(fates))
     if options.out:
-        options.out.write_text(summary(fates).replace("\n", "\n\n") + "\n\n" + table(fates) + "\n", encoding="utf-8")
-    return 0 if all(fate.caught for fate in fates) else 1
+        options.out.write_text(page(fates), encoding="utf-8")
+    return 0 if all(fate.caught for fate in fates if fate.answers) else 1
 
 
 if __name__ == "__main__":
