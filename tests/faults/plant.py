@@ -209,9 +209,9 @@ def summary(fates: Sequence[Fate]) -> str:
     own = [fate for fate in fates if fate.fault.place != "shared" and fate.fault.laws]
     seen = sum(fate.compare == "caught" for fate in own)
     lines = [
-        f"{len(fates)} faults, {sum(fate.caught for fate in fates)} caught by something "
+        f"{len(fates)} faults, {sum(fate.caught for fate in fates)} detected by at least one check "
         f"({sum(fate.caught for fate in fates) / max(len(fates), 1):.1%}).",
-        f"Outside shared code {seen} of {len(own)} ({seen / max(len(own), 1):.1%}) are caught by `compare` at the check points alone.",
+        f"Outside shared code {seen} of {len(own)} ({seen / max(len(own), 1):.1%}) are detected by `compare` at the check points alone.",
     ]
     for what, names in (("place", PLACES), ("kind", KINDS)):
         total, caught = Counter(), Counter()
@@ -231,7 +231,7 @@ def table(fates: Sequence[Fate]) -> str:
         first = " ".join(text.split())
         return "`" + (first if len(first) <= 70 else first[:67] + "...").replace("|", "\\|").replace("`", "'") + "`"
 
-    rows = ["| fault | place, kind | in | becomes | compare | tests | claims |", "|---|---|---|---|---|---|---|"]
+    rows = ["| fault | place, kind | code | changed to | compare | tests | claims |", "|---|---|---|---|---|---|---|"]
     for fate in fates:
         fault = fate.fault
         named = f"{fault.name} ({', '.join(fault.laws)})" if fault.laws else fault.name
