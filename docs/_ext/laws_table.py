@@ -57,7 +57,7 @@ def about_laws(names: list[str]) -> str:
     text = "".join(page.read_text(encoding="utf-8") for page in (DOCS / "theory").glob("*.md"))
     shown = set(re.findall(r"^:name: fig-([\w-]+)$", text, re.MULTILINE))
     facts = {
-        "Claims": ", ".join(ids) + (" (see [the ledger](../trust_ledger.md))" if ids else ""),
+        "Claims": ", ".join(ids) + (" (see [their measured numbers](../trust_ledger.md))" if ids else ""),
         "Figures": ", ".join(f"{{ref}}`{name} <fig-{name}>`" if name in shown else f"`{name}`" for name in figures),
         "Sources": "; ".join(f"{{cite:t}}`{key}`" for key in sources),
     }

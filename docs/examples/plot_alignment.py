@@ -2,9 +2,9 @@
 SGD moves into the outliers of the Hessian
 ==========================================
 
-Train softmax regression on a mixture of Gaussians by online SGD, and compute the Hessian on test data. A few of its eigenvalues (the
-outliers) are separated from the bulk, and the weights move into their eigenspaces. The separation depends on the number of test samples per
-dimension.
+Softmax regression is trained on a mixture of Gaussians by online SGD, and its Hessian is computed on test data. A few eigenvalues
+of the Hessian (the outliers) are separated from the bulk, and the weights move into their eigenspaces. The separation depends on
+the number of test samples per dimension.
 """
 
 import numpy as np

@@ -1,6 +1,6 @@
 """
-How deep until the tokens collapse?
-===================================
+How many layers until the tokens collapse?
+==========================================
 
 A transformer without feed-forward layers moves its tokens towards each other on a sphere. In high dimension random
 tokens start orthogonal. All pairs then have the same overlap at all times, which obeys one equation. The number of

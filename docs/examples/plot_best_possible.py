@@ -2,7 +2,7 @@
 How far from the best possible?
 ===============================
 
-With these data no method can make fewer errors than the Bayes-optimal method. Its error has a formula, so that a method
+The Bayes-optimal method has the smallest error of all methods on the same data. A formula gives this error, so that any method
 can be compared with the best possible error instead of with other methods.
 """
 

@@ -1,6 +1,6 @@
 """
-Which perfect fit does descent choose?
-======================================
+To which perfect fit does descent converge?
+===========================================
 
 Many weights fit the training data perfectly. Gradient descent on least squares from zero converges to the fit of least
 norm, exponentially fast. On separable classification its direction converges to the largest margin, but the distance

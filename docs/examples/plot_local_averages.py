@@ -1,8 +1,8 @@
 """
-Interpolation that does not hurt
+Interpolation with a small error
 ================================
 
-Predict the mean of the :math:`k` nearest labels. With one neighbour the fit interpolates, and its error contains the noise
+The estimator is the mean of the :math:`k` nearest labels. With one neighbour the fit interpolates, and its error contains the noise
 variance twice. With many neighbours the bias is large. A smoother whose weights are infinite at distance zero also passes
 through every noisy label, and its error still falls with more samples, at the best possible rate.
 """
@@ -30,7 +30,7 @@ for index, samples in enumerate((50, 200)):
     runs = [law.replace(neighbours=k).simulate(400, seed=0).test_error for k in few]
     simulation_points(left, few, runs, index=index)
 left.axhline(2 * law.noise**2, color="grey", linestyle=":", label="twice the noise variance")
-finish(left, "neighbours $k$", "test error", "one neighbour pays the noise twice", xscale="log")
+finish(left, "neighbours $k$", "test error", "one neighbour: twice the noise variance", xscale="log")
 
 # %%
 # The right panel is the smoother that interpolates, at the bandwidth that theory recommends.

@@ -2,8 +2,9 @@
 When does a wide network learn features?
 ========================================
 
-Multiply the output of a two-layer network by :math:`\\alpha`. At :math:`\\alpha` of order one its neurons move and its tangent kernel
-changes. For large :math:`\\alpha` the network behaves like its linearisation. The rate depends on a symmetry of the start.
+The output of a two-layer network is multiplied by a factor :math:`\\alpha`. At :math:`\\alpha` of order one its neurons move and
+its tangent kernel changes. For large :math:`\\alpha` the network behaves like its linearisation. The rate depends on a symmetry
+of the start.
 """
 
 import numpy as np

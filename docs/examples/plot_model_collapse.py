@@ -1,6 +1,6 @@
 """
-Models that learn from models
-=============================
+Models trained on the labels of other models
+============================================
 
 Each model is trained on labels that the previous model predicted. The errors accumulate, unless a share of the labels stays
 real. How large must this share be?

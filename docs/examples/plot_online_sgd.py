@@ -1,6 +1,6 @@
 """
-How long does SGD search?
-=========================
+How many samples does SGD need to find a direction?
+===================================================
 
 One neuron learns the direction of its teacher from fresh samples, one at a time. The first Hermite coefficient that
 teacher and student share (the information exponent) determines how flat the loss is at the start, and therefore how long

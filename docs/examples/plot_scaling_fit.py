@@ -1,10 +1,10 @@
 """
-A scaling law and what the runs cannot decide
-=============================================
+A scaling law, and exponents that the runs do not determine
+===========================================================
 
 The data are forty-eight training runs of different size :math:`N` and data :math:`D`. The script computes the fit
-:math:`L = E + A N^{-a} + B D^{-b}`, its intervals, and the best size for a larger budget. A second set of as many runs has a single
-ratio of data to size, and cannot determine the two exponents.
+:math:`L = E + A N^{-a} + B D^{-b}`, its intervals, and the best size for a larger budget. In a second set of 48
+runs the ratio of data to size is always the same, and these runs cannot determine the two exponents.
 """
 
 import numpy as np
@@ -16,8 +16,8 @@ N, D = (grid.ravel() for grid in np.meshgrid(np.geomspace(5e7, 1e10, 8), np.geom
 loss = (1.82 + 482 * N**-0.348 + 2085 * D**-0.366) * np.exp(0.01 * rng.standard_normal(N.size))
 
 # %%
-# Every number has an interval. An interval of 95 % sometimes misses the true value, and those of E, B and b do so together, as in this
-# draw. The runs were made with E = 1.82, A = 482, B = 2085, a = 0.348 and b = 0.366.
+# Every number has an interval. A 95 % interval sometimes misses the true value. In this draw the intervals of E, B and b miss it
+# together. The runs were made with E = 1.82, A = 482, B = 2085, a = 0.348 and b = 0.366.
 
 fit = scaling_fit(N, D, loss)
 print(fit)

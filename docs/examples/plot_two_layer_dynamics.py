@@ -51,4 +51,4 @@ finish(right, "time $t$", "overlap", "learned, then unlearned", xscale="log")
 # When should the training stop? The grey window in the left panel contains the best times.
 
 print(f"stop between t = {plan.learned:.2g} and {plan.overfit:.2g}: test error {plan.test_error:.3f}")
-print(f"training on to t = 80 costs {100 * (plan.final_test_error / plan.test_error - 1):.0f} %")
+print(f"at t = 80 the test error is {100 * (plan.final_test_error / plan.test_error - 1):.0f} % larger")

@@ -48,4 +48,4 @@ model = KernelRidge(alpha=1e-3, kernel=NetworkKernel(layers=3)).fit(
     inputs[train] / 16, np.eye(10)[labels[train]]
 )
 predicted = model.predict(inputs[test] / 16).argmax(axis=1)
-print(f"{100 * np.mean(predicted == labels[test]):.1f} % of {len(test)} digits are right")
+print(f"{100 * np.mean(predicted == labels[test]):.1f} % of {len(test)} digits are classified correctly")

@@ -1,7 +1,7 @@
 #!/bin/bash
 # The driver of a sweep as a Slurm job of its own: sbatch driver.sh ridge.toml
-# It asks for workers as slurm.toml says, and writes the store.
-# Requeued after a failure it goes on where it was.
+# The driver submits the workers that slurm.toml describes, and writes the store.
+# After a failure Slurm starts the driver again, and the sweep continues from the store.
 #SBATCH --job-name=limitlab-driver
 #SBATCH --time=24:00:00
 #SBATCH --cpus-per-task=1
