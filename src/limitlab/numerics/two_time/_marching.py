@@ -156,7 +156,7 @@ def march(
     memory_limit
         Largest allowed number of bytes of the two-time functions. If they need more, `march` raises an error at the start.
     checkpoint, checkpoint_every
-        File (npz) for the state of the march, and number of seconds between two saves. If the file exists, the march continues
+        File for the state of the march, and number of seconds between two saves. If the file exists, the march continues
         from the saved state, with the same result to the last bit. The file is removed at the end. Without `checkpoint`, the
         file of a surrounding `limitlab._core.checkpoints.checkpointing` block is used.
     progress
