@@ -34,7 +34,7 @@ def stopped_after(monkeypatch, saves):
             raise Stop
 
     monkeypatch.setattr(checkpoints, "write_arrays", count)
-    monkeypatch.setattr("limitlab.numerics.two_time._checkpoint.write_arrays", count)
+    monkeypatch.setattr("limitlab.numerics.two_time._marching.write_arrays", count)
 
 
 def minibatches():

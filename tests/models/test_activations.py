@@ -1,4 +1,4 @@
-"""Activations: values, derivatives, moments against quadrature and reference numbers, and what a law may be given."""
+"""Tests of the values, derivatives and moments of activations, and of the forms in which a law accepts them."""
 
 import functools
 import json
@@ -70,7 +70,7 @@ def test_values(name, value):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_derivatives_integrate_to_differences(name):
-    """s(b) - s(a) = int s' and s'(b) - s'(a) = int s'': an independent check of both, by Gauss-Legendre between points."""
+    """Gauss-Legendre integrals of s' and s'' between two points are the differences of s and s'."""
     activation = Activation(name)
     nodes, weights = np.polynomial.legendre.leggauss(20)
     low, high = POINTS[:-1, None], POINTS[1:, None]
@@ -85,7 +85,7 @@ def test_derivatives_integrate_to_differences(name):
 
 
 def test_every_named_activation_runs_and_differentiates_in_jax():
-    """All names in one traced program, values and slopes; the sum's gradient is the slope of every element."""
+    """One program contains all names. The gradient of the sum over the elements is the slope at every element."""
     activations = [Activation(name) for name in NAMES]
 
     @jax.jit
@@ -206,7 +206,7 @@ def test_named_hermite_polynomials_are_the_basis(degree):
 @settings(deadline=None, max_examples=25)
 @given(shift=st.floats(-2, 2), gain=st.floats(0.1, 3))
 def test_moments_of_shifted_relu(shift, gain):
-    """A function of unknown smoothness against closed forms: E relu(Z-c), P(Z>c), E relu(Z-c)^2."""
+    """The closed forms are E relu(Z-c), P(Z>c) and E relu(Z-c)^2."""
     density, tail = math.exp(-(shift**2) / 2) / math.sqrt(2 * math.pi), math.erfc(shift / math.sqrt(2)) / 2
     got = moments(lambda x: gain * np.maximum(x - shift, 0))
     mean, square = density - shift * tail, (1 + shift**2) * tail - shift * density
@@ -216,7 +216,7 @@ def test_moments_of_shifted_relu(shift, gain):
 
 
 def test_small_nonlinear_part_keeps_its_digits():
-    """x + 1e-7 h_3: the difference of second moments would lose everything."""
+    """For x + 1e-7 h_3 the difference of second moments would have no correct digit."""
     assert moments(lambda x: x + 1e-7 * hermite_values(x, 3)[3]).nonlinear == pytest.approx(1e-7, rel=1e-7)
     line = moments(lambda x: 2 * x + 1)
     assert (line.mean, line.linear) == (pytest.approx(1, rel=1e-14), pytest.approx(2, rel=1e-14))
@@ -336,4 +336,4 @@ def test_the_record_covers_all_that_an_activation_computes_with():
         record(derivative=right, second_derivative=wrong),
     ]
     records += [record(derivative=right, kinks=(0.5,))]
-    assert len(set(records)) == len(records)  # so that no cell of one is ever taken for the other
+    assert len(set(records)) == len(records)  # cells of a store are identified by the record

@@ -1,4 +1,4 @@
-"""Attention fields and flows: reference particles, symmetries, energies, blocks, precision, bad input."""
+"""Tests of attention drifts and flows against references, symmetries and energies, and of blocks, precision and bad input."""
 
 import numpy as np
 import pytest
@@ -43,9 +43,9 @@ def test_reference_particles(inputs, outputs):
 @settings(max_examples=8)
 @given(st.integers(0, 10**6), st.just(0.0) | st.floats(0.1, 4.0), st.booleans())
 def test_energy_identity(seed, beta, normalised):
-    """dE/dt, by differences along the flow, is the weighted sum of squared speeds; so the energy never decreases.
+    """The derivative of the energy, from differences along the flow, is the weighted sum of squared speeds.
 
-    (For beta of 1e-9 the constant 1 / (2 beta) of the energy would hide the digits that the difference needs.)
+    Small positive beta are not tested, because rounding errors of the constant 1 / (2 beta) of the energy would exceed the difference.
     """
     x = tokens(seed, 7, 4)
     field = Attention(beta, normalised=normalised)
@@ -103,7 +103,7 @@ def test_systems_and_their_temperatures_are_independent():
 def test_causal_tokens_ignore_later_ones():
     x = tokens(2, 8, 3)
     np.testing.assert_allclose(flow(x, 3.0, 2.0, causal=True)[:5], flow(x[:5], 3.0, 2.0, causal=True), atol=1e-9)
-    np.testing.assert_allclose(flow(x, 3.0, 2.0, causal=True)[0], x[0], atol=1e-12)  # the first token sees itself only
+    np.testing.assert_allclose(flow(x, 3.0, 2.0, causal=True)[0], x[0], atol=1e-12)  # the first token attends only to itself
 
 
 def test_matrices_may_depend_on_time():

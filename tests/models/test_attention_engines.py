@@ -1,4 +1,4 @@
-"""Compiled engines, clusters, ensembles and overlap profiles."""
+"""Tests of compiled flows, clusters, ensembles and overlap profiles."""
 
 import numpy as np
 import pytest
@@ -38,7 +38,7 @@ def test_gram_engine_equals_the_vectors(d, beta, normalised):
 
 def test_error_follows_the_tolerance():
     x = random_tokens(np.random.default_rng(0), 1, 6, 9)[0]
-    times = np.linspace(0.3, 5, 7)  # between the steps: the continuous extension is tested too
+    times = np.linspace(0.3, 5, 7)  # times between the steps, which require the continuous extension
     exact = overlaps(flow(x, 4.0, times, tolerance=1e-13))
     errors = [
         np.abs(gram_flow(overlaps(x), 4.0, times, tolerance=tolerance) - exact).max() for tolerance in (1e-5, 1e-7, 1e-9)
@@ -98,7 +98,7 @@ def test_correlated_tokens():
 def test_pair_probability_reference(inputs, outputs, tolerance):
     systems = 200
     found = phase_diagram(inputs["n"], inputs["d"], [inputs["beta"]], [inputs["t"]], systems=systems, seed=7)
-    # the reference's tolerance is 4 of its standard errors; ours are added at the same level
+    # 4 standard errors of the difference, where `tolerance` is 4 standard errors of the reference
     allowed = np.hypot(tolerance, 4 * found.spread[0, 0] / np.sqrt(systems))
     assert abs(found.pair_probability[0, 0] - outputs["p_pair"]) < allowed
 
@@ -116,7 +116,7 @@ def test_phase_diagram_by_threads_and_half_times():
 
 def test_clusters():
     gram = np.array([[1.0, 0.9995, 0.998], [0.9995, 1.0, 0.9995], [0.998, 0.9995, 1.0]])
-    assert cluster_count(gram) == 1  # connected, though the ends are not close
+    assert cluster_count(gram) == 1  # connected through the middle token, although the outer tokens are not close
     assert pair_fraction(gram) == pytest.approx(4 / 6)
     assert pair_fraction(-gram + 2 * np.eye(3), antipodal=True) == pytest.approx(4 / 6)
     assert mean_overlap(gram) == pytest.approx((0.9995 * 2 + 0.998) / 3)
@@ -148,7 +148,7 @@ def test_ensemble_refusal():
 def test_overlap_profile():
     x = random_transformer(layers=20, tokens=20, dimension=40, seed=1)
     np.testing.assert_allclose(np.linalg.norm(x, axis=-1), 1, atol=1e-12)
-    profile = overlap_profile(3.0 * x)  # lengths do not matter
+    profile = overlap_profile(3.0 * x)  # the profile does not depend on the lengths
     np.testing.assert_allclose(profile.histograms.sum(axis=1), 1)
     np.testing.assert_allclose(profile.mean, mean_overlap(overlaps(x)), atol=1e-12)
     layer = profile.collapse_layer()

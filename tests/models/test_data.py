@@ -1,4 +1,4 @@
-"""Random draws: the laws they claim, determinism, and refusals."""
+"""Tests of the distributions of random inputs, of their reproducibility and of refused arguments."""
 
 import numpy as np
 import pytest
@@ -28,10 +28,10 @@ def test_sphere_is_on_it_and_isotropic(dimension):
 
 @pytest.mark.parametrize("dimension", [1, 3, 10])
 def test_ball_is_uniform(dimension):
-    """The share within radius r is r^d: the radius to the power d is uniform on [0, 1]."""
+    """The radius to the power d is uniform on [0, 1], because a share r^d of the points is within radius r."""
     share = np.sort((np.linalg.norm(ball(generator(1), 20_000, dimension, radius=2.0), axis=1) / 2) ** dimension)
     distance = np.max(np.abs(share - (np.arange(share.size) + 0.5) / share.size))
-    assert distance < 2.7 / np.sqrt(share.size)  # Kolmogorov: exceeded with probability 1e-6
+    assert distance < 2.7 / np.sqrt(share.size)  # Kolmogorov's test at level 1e-6
     assert share[-1] < 1
 
 

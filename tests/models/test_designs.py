@@ -1,4 +1,4 @@
-"""Risks of spectral filters given a draw: closed-form averages against plain Monte Carlo over signal and noise."""
+"""Tests of the risks of spectral filters for a fixed design, against Monte Carlo averages over signal and noise."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from limitlab.models.designs import descent_filter, draw_design, flow_filter, ri
 S, B2 = np.array([0.3, 2.0]), np.array([1.0, 0.5])
 
 
-@pytest.mark.parametrize("n", [12, 40])  # p = 24: both sides
+@pytest.mark.parametrize("n", [12, 40])  # below and above p = 24
 @pytest.mark.parametrize("name", ["ridge", "ridgeless", "flow"])
 def test_averages_over_signal_and_noise(n, name):
     rng, counts, tau, draws = np.random.default_rng(3), [14, 10], 0.7, 4000
@@ -59,7 +59,7 @@ def test_one_group_is_two_equal_groups(n):
 
 
 def test_average_bias_needs_only_means_within_groups():
-    """The mean of g(S) over draws has one value per group: so the squared bias of the mean predictor is a sum over groups."""
+    """The mean of g(S) over draws has one value per group. The squared bias of the mean predictor is therefore a sum over groups."""
     counts, n, draws = [14, 10], 16, 1500
     designs = [draw_design(np.random.default_rng([5, seed]), n, S, counts) for seed in range(draws)]
     mean = np.zeros((24, 24))

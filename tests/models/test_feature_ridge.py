@@ -1,4 +1,4 @@
-"""Random features as drawn: shapes and laws of the features, and regression on them against dense linear algebra."""
+"""Tests of drawn random features, and of regression on them against dense linear algebra."""
 
 import numpy as np
 import pytest
@@ -95,7 +95,7 @@ def test_mean_over_drawn_labels_is_the_closed_average():
 
 
 def test_linear_neurons_beyond_their_rank():
-    """More linear neurons than inputs: the null space is recognised, and least squares is exact on a linear signal."""
+    """With more linear neurons than inputs the features have a null space, and least squares fits a linear signal exactly."""
     rng = np.random.default_rng(0)
     W, X, X_new = draw_weights(rng, 40, 10), draw_inputs(rng, 30, 10), draw_inputs(rng, 25, 10)
     model = FeatureRidge(X @ W.T, X, X_new @ W.T, X_new)

@@ -1,4 +1,4 @@
-"""Links: probabilities, labels, averages over label and score, refusals."""
+"""Tests of links, with their probabilities, labels, averages over label and score, and refused arguments."""
 
 import pickle
 

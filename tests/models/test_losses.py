@@ -1,4 +1,4 @@
-"""Losses: proximal maps solve their equation, fits are minimisers."""
+"""Tests that proximal maps of losses solve their equation and that fits are minimisers."""
 
 import numpy as np
 import pytest

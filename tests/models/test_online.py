@@ -1,4 +1,4 @@
-"""The compiled chain of online SGD: the steps it takes, and models that are defined elsewhere."""
+"""Tests of the compiled chain of online SGD, with models of the package and with models that are defined elsewhere."""
 
 import math
 import os
@@ -74,7 +74,7 @@ def test_compiled_chain_takes_the_steps_of_plain_python(model):
 
 
 def test_a_model_of_one_s_own_is_the_same_chain():
-    """Linear neurons, once by tables of the package and once by a class of this file: the same random numbers, the same path."""
+    """Linear neurons have the same path as tables of the package and as a class of this file, for the same random numbers."""
     identity = Activation("identity")
     table = TeacherStudent(identity, identity, 0.5).compiled()
     paths = [

@@ -1,4 +1,4 @@
-"""Contour quadratures: geometric convergence, independence of spectrum and time, relative accuracy at short times."""
+"""Tests of contour quadratures for convergence, independence of spectrum and time, and relative accuracy at short times."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Deterministic equivalents: closed forms, the defining equations, limits, duality with the sample spectrum, refusals."""
+"""Tests of deterministic equivalents against closed forms, their equations, limits and the sample spectrum."""
 
 import numpy as np
 import pytest
@@ -47,7 +47,7 @@ def test_isotropic_closed_form(ratio):
     kappa = eq.effective_ridge(ridge, [1.0], [ratio])
     shift = ratio + ridge - 1
     np.testing.assert_allclose(kappa, (shift + np.sqrt(shift**2 + 4 * ridge)) / 2, rtol=1e-9)
-    # splitting the group in two changes nothing, and goes through Newton's method instead
+    # a group that is split in two has the same result, which Newton's method computes
     np.testing.assert_allclose(eq.effective_ridge(ridge, [1.0, 1.0], [ratio / 3, 2 * ratio / 3]), kappa, rtol=1e-13)
 
 
@@ -61,7 +61,7 @@ def test_without_ridge():
 
 
 def test_rank_decides_not_dimension():
-    # p = 3 n, but only half as many directions with variance as samples: like p = n / 2
+    # p = 3 n with n / 2 directions that have variance is the same as p = n / 2
     thin, full = eq.ridge_equivalent(0.1, [0.0, 1.0], [2.5, 0.5]), eq.ridge_equivalent(0.1, [1.0], [0.5])
     np.testing.assert_allclose(thin, full, rtol=1e-15)
     assert eq.effective_ridge(0.0, [0.0, 1.0, 2.0], [5.0, 0.25, 0.25]) == 0

@@ -1,4 +1,4 @@
-"""Rules for laws that a flow carries: exactness, orders of convergence; thin factors."""
+"""Tests of quadrature rules whose nodes a flow moves, for exactness and orders of convergence."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ def test_weights_add_up_and_levels_mirror():
 
 
 def test_order_at_logarithmic_ends():
-    """The mean of -log(1 - u) is 1: third order, where even levels would be of first."""
+    """The rule is of third order for the mean of -log(1 - u), which is 1. Evenly spaced levels would be of first order."""
     errors = [abs(quantile_rule(n).weights @ -np.log(quantile_rule(n).complements) - 1) for n in (20, 40, 80)]
     orders = np.log2(np.array(errors[:-1]) / errors[1:])
     assert np.all(orders > 2.7)

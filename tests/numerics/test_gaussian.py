@@ -1,4 +1,4 @@
-"""Gaussian expectations: closed forms, convergence orders, honest error estimates, errors that carry their estimate."""
+"""Tests of Gaussian expectations against closed forms, of their convergence orders and of their error estimates."""
 
 import math
 
@@ -48,7 +48,7 @@ def test_gauss_hermite_is_exact_below_twice_its_order(order):
 
 
 def test_gauss_hermite_has_order_one_at_a_kink():
-    """The reason for panels: the error for |x| falls like 1 / (number of nodes)."""
+    """The error of Gauss-Hermite for |x| falls like 1 / (number of nodes), which is why panels are used."""
     orders = np.array([16, 32, 64, 128, 256])
     errors = [abs(weights @ np.abs(nodes) - np.sqrt(2 / np.pi)) for nodes, weights in map(hermite_rule, orders)]
     assert slope(orders, errors) == pytest.approx(-1, abs=0.05)
@@ -56,8 +56,10 @@ def test_gauss_hermite_has_order_one_at_a_kink():
 
 @pytest.mark.parametrize("order", [1, 2, 3, 4])
 def test_panel_rule_has_order_twice_its_nodes(order):
-    """On a function with a kink that is a panel edge: error ~ width^(2 order)."""
-    widths = 2.0 ** -np.arange(3) * (0.5 if order < 4 else 1.0)  # narrower panels of order 4 leave only rounding
+    """For a function whose kink is a panel edge the error is proportional to width^(2 order)."""
+    widths = 2.0 ** -np.arange(3) * (
+        0.5 if order < 4 else 1.0
+    )  # with narrower panels of order 4 only rounding errors remain
     exact = math.exp(0.5) * 2 * ndtr(1.0)  # E exp|Z|
     rules = [panel_rule((0.0,), order=order, width=width) for width in widths]
     errors = [abs(weights @ np.exp(np.abs(nodes)) - exact) for nodes, weights in rules]
@@ -105,8 +107,8 @@ def test_closed_forms_with_nothing_declared(name):
 
 @settings(deadline=None, max_examples=80)
 @given(place=st.floats(-4, 4), second=st.floats(-4, 4), jump=st.booleans())
-def test_error_estimate_is_honest_at_unknown_kinks_and_jumps(place, second, jump):
-    """Two kinks or jumps anywhere: the true error is below the estimate, and the estimate below the tolerance."""
+def test_error_estimate_bounds_the_error_at_undeclared_kinks_and_jumps(place, second, jump):
+    """For two kinks or jumps at any places the error is below its estimate, and the estimate is below the tolerance."""
 
     def f(x):
         one, two = (np.where(x > c, 1.0, 0.0) if jump else relu(x - c) for c in (place, second))
@@ -117,13 +119,13 @@ def test_error_estimate_is_honest_at_unknown_kinks_and_jumps(place, second, jump
 
     value, error = expectation(f, with_error=True)
     truth = exact(place) + 0.5 * exact(second) + 0.1
-    assert abs(value - truth) <= error + 4e-14  # a jump closer to a panel edge than rounding allows to look
+    assert abs(value - truth) <= error + 4e-14  # allows for a jump that rounding moves across a panel edge
     assert error <= 1.01e-12 * truth
 
 
 @pytest.mark.parametrize("f", [np.tanh, np.sin, lambda x: erf(3 * x), lambda x: np.tanh(50 * x)])
 def test_smooth_and_unknown_agree(f):
-    """A promise of smoothness changes the rule, not the value, even where Gauss-Hermite is too slow and panels take over."""
+    """Functions that are declared smooth have the same averages, also if Gauss-Hermite converges too slowly and panels are used."""
 
     def square(x):
         return f(x) ** 2
@@ -152,11 +154,11 @@ def test_kinks_are_read_from_the_function():
             return np.abs(x - 0.4321)
 
     value = expectation(Kinked())
-    assert len(calls) == 1  # one round of panels: nothing had to be searched
+    assert len(calls) == 1  # one round of panels, because the kink is declared
     assert value == pytest.approx(expectation(lambda x: np.abs(x - 0.4321)), rel=1e-12)
 
 
-def test_missed_tolerance_is_loud_and_carries_the_estimate():
+def test_a_missed_tolerance_raises_an_error_with_the_estimate():
     def single_precision(x):
         return np.exp(x.astype(np.float32))
 
@@ -167,8 +169,8 @@ def test_missed_tolerance_is_loud_and_carries_the_estimate():
     assert expectation(single_precision, tolerance=1e-6) == pytest.approx(math.exp(0.5), rel=1e-6)
 
 
-def test_heavy_tail_is_loud():
-    """f times the density does not vanish at 38 standard deviations: no finite panel reaches far enough."""
+def test_a_heavy_tail_raises_an_error():
+    """f times the density does not vanish at 38 standard deviations, the end of the outermost panel."""
     with pytest.raises(ConvergenceError):
         expectation(lambda x: np.exp(np.minimum(x**2 / 2, 700)) / (1 + np.abs(x)))
 
@@ -211,7 +213,7 @@ def test_pair_kernels(name, declared):
 
 
 def test_pair_with_a_kink_on_the_diagonal_and_with_different_kinks():
-    """E|X - Y| = 2 sqrt((1 - rho)/pi): a kink on no declared line. Shifted ReLUs: declared and found kinks agree."""
+    """E|X - Y| = 2 sqrt((1 - rho)/pi), whose kink is on no line x = c or y = c, and shifted ReLUs with and without declared kinks."""
     assert pair_expectation(lambda x, y: np.abs(x - y), 0.5) == pytest.approx(2 * math.sqrt(0.5 / math.pi), rel=1e-10)
 
     def shifted(x, y):
@@ -288,7 +290,7 @@ def exact_erf(k):
 
 
 def exact_exponential(k):
-    """The generating function: E exp(tZ) h_k = exp(t^2/2) t^k / sqrt(k!), here t = 1.5."""
+    """The coefficients of exp(tZ) are E exp(tZ) h_k = exp(t^2/2) t^k / sqrt(k!), here for t = 1.5."""
     return math.exp(1.125 + k * math.log(1.5) - gammaln(k + 1) / 2)
 
 
@@ -305,7 +307,7 @@ def test_hermite_coefficients_against_closed_forms_to_degree_150(f, exact):
 @settings(deadline=None, max_examples=30)
 @given(st.lists(st.floats(-3, 3), min_size=1, max_size=8))
 def test_parseval_and_reconstruction_for_polynomials(coefficients):
-    """A polynomial is its own Hermite series: coefficients come back, and the norm is that of the coefficients."""
+    """The coefficients of a Hermite series are recovered, and its norm is the norm of the coefficients."""
     wanted = np.array(coefficients)
 
     def f(x):
@@ -317,7 +319,7 @@ def test_parseval_and_reconstruction_for_polynomials(coefficients):
 
 
 def test_parseval_for_a_smooth_function():
-    """The tail of the Gaussian norm that the first 60 coefficients leave is positive and shrinks geometrically."""
+    """The squared norm minus the squares of the first coefficients is positive and falls geometrically."""
     coefficients = hermite_coefficients(np.tanh, 80)
     left = norm(np.tanh) ** 2 - np.cumsum(coefficients**2)
     assert np.all(left > -1e-13)

@@ -1,4 +1,4 @@
-"""Eigenvalues from products with vectors: against dense solvers, and the moments of the spectral measure."""
+"""Tests of eigenvalues from products with vectors against dense solvers, and of the moments of the spectral measure."""
 
 import numpy as np
 import pytest
@@ -46,7 +46,7 @@ def test_measure_of_a_semicircle():
 
 
 def test_measure_is_exact_for_few_eigenvalues():
-    """Lanczos stops when the Krylov space is exhausted: two eigenvalues, two nodes."""
+    """Lanczos stops when the Krylov space is exhausted, so that two eigenvalues give two nodes."""
     diagonal = np.repeat([1.0, 3.0], [30, 10])
     measure = spectral_measure(lambda v: diagonal * v, 40, steps=20, probes=2)
     assert measure.nodes.size == 4

@@ -1,4 +1,4 @@
-"""The hard margin: certificates either way, against an independent solver, and never a guess."""
+"""Tests of the hard margin and its certificates against an independent solver."""
 
 import numpy as np
 import pytest
@@ -93,7 +93,7 @@ def test_margin_is_homogeneous_and_falls_with_more_samples(seed, n, p, scale):
 
 
 def test_ties_that_stop_the_active_set_method():
-    """Sign vectors with many samples on the margin: in one order of its rows the solver stops early, in the other it does not."""
+    """For sign vectors with many samples on the margin the solver stops early in one order of the rows and not in the reverse order."""
     rng = np.random.default_rng(239)
     cube = 1.0 - 2.0 * ((np.arange(16)[:, None] >> np.arange(4)) & 1)
     normal = rng.integers(1, 4, 4).astype(float)
@@ -106,7 +106,9 @@ def test_ties_that_stop_the_active_set_method():
 
 @pytest.mark.parametrize(("n", "p", "seed"), [(40, 21, 394), (60, 31, 327), (20, 11, 39), (100, 52, 733)])
 def test_margins_of_a_hundred_thousandth_keep_their_digits(n, p, seed):
-    """The vectors of the nearest combination cancel to a few parts in 10^5 or 10^6 of their length; its direction loses as many digits."""
+    """The vectors of the nearest combination cancel to a few parts in 10^5 or 10^6 of their length. Its direction loses as many
+    digits.
+    """
     vectors = np.random.default_rng(seed).standard_normal((n, p))
     found = hard_margin(vectors)
     assert found.separable

@@ -1,4 +1,4 @@
-"""Gaussian rows from a key and a counter: the published words, the transformation, and the statistics of what comes out."""
+"""Tests of Gaussian rows from a key and a counter against published words, and of the statistics of the numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Differential equations: stated errors against exact solutions, convergence, stiffness, integrations that cannot go on."""
+"""Tests of solutions of differential equations, of their stated errors, and of integrations that stop early."""
 
 import numpy as np
 import pytest
@@ -91,8 +91,8 @@ def test_linear_equations_at_every_scale(rate, start, tolerance):
     assert np.all(gap(path, lambda t: [start * np.exp(rate * t)]) <= path.errors)
 
 
-def test_less_than_one_step_is_never_claimed():
-    """A point of rest is followed without any error; what is stated is the tolerance."""
+def test_the_stated_error_is_at_least_the_tolerance_of_one_step():
+    """At a point of rest the error is 0, and the stated error is the tolerance."""
     path = integrate(lambda t, x: np.zeros(2), [2.0, 0.0], [1.0], 1e-7)
     np.testing.assert_array_equal(path.states, [[2.0, 0.0]])
     np.testing.assert_allclose(path.errors, [2e-7, 2e-9])
@@ -102,7 +102,7 @@ def test_less_than_one_step_is_never_claimed():
 def test_times_at_the_start():
     path = integrate(lambda t, x: -x, [1.0, 3.0], [0.0, 2.0])
     np.testing.assert_array_equal(path.states[0], [1.0, 3.0])
-    nothing = integrate(lambda t, x: 1 / t, [1.0, 3.0], 0.0)  # the velocity is not asked for
+    nothing = integrate(lambda t, x: 1 / t, [1.0, 3.0], 0.0)  # the velocity is not called
     np.testing.assert_array_equal(nothing.states, [[1.0, 3.0]])
     assert nothing.relative_error == 0
     single = integrate(lambda t, x: -x, 1.0, 2.0)
@@ -114,13 +114,13 @@ def test_an_error_where_a_component_is_zero_is_relative_to_the_others():
     assert Trajectory(np.zeros((1, 2)), np.zeros(2)).relative_error == 0
 
 
-# -- integrations that cannot go on -------------------------------------------------------------------------------------
+# -- integrations that stop early ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("method", ["DOP853", "RK45"])
 @pytest.mark.parametrize(("times", "reached"), [([2.0], 0), ([0.25, 0.5, 2.0, 3.0], 2)])
-def test_a_blow_up_is_not_passed_over(method, times, reached):
-    """x' = x^2 from 1 is 1 / (1 - t): whatever was reached before t = 1 is what the error carries."""
+def test_a_blow_up_raises_an_error(method, times, reached):
+    """The solution of x' = x^2 from 1 is 1 / (1 - t). The estimate of the error holds the states at the times before 1."""
     with pytest.raises(ConvergenceError, match=f"stopped before time 2 of {times[-1]:g}") as caught:
         integrate(lambda t, x: x**2, [1.0], times, method=method)
     assert caught.value.estimate.shape == (reached, 1)
@@ -137,7 +137,7 @@ def test_a_state_that_leaves_the_domain_of_its_equation():
 
 
 def test_a_velocity_that_is_not_a_number_is_refused_at_once():
-    """scipy's solver would look for a first step for ever."""
+    """Without the check SciPy's search for a first step would not end."""
     for bad in (np.nan, np.inf):
         with pytest.raises(ConvergenceError, match="velocity at the start is not finite"):
             integrate(lambda t, x, bad=bad: np.full_like(x, bad), [1.0], [1.0])

@@ -1,4 +1,4 @@
-"""Roots are found to rounding level, for every equation of an array, from any start; what has no root is an error."""
+"""Tests that roots are accurate to rounding for every element and start, and that equations without a root raise an error."""
 
 import numpy as np
 import pytest
@@ -38,7 +38,7 @@ def test_known_roots_to_rounding(f, low, high, root):
 
 
 def test_superlinear_on_smooth_and_bounded_on_the_worst():
-    """Smooth functions take a handful of calls; a jump, which allows bisection only, at most 4 x 64."""
+    """Smooth functions need few calls. A function with a jump needs bisection, and at most 4 x 64 calls."""
     smooth = Counted(lambda x: np.exp(x) - 2)
     bracketed_root(smooth, 0.0, 1.0)
     assert smooth.calls <= 12
@@ -53,7 +53,7 @@ def test_superlinear_on_smooth_and_bounded_on_the_worst():
 @settings(deadline=None, max_examples=60)
 @given(place=st.floats(-1e3, 1e3), width=st.floats(1e-3, 1e3), left=st.floats(0.01, 0.99))
 def test_any_jump_is_located_to_adjacent_numbers(place, width, left):
-    """For a step function the answer is one of the numbers at the step: no tolerance is hidden anywhere."""
+    """For a step function the root is one of the two floating-point numbers next to the step."""
     low, high = place - left * width, place + (1 - left) * width
     root = bracketed_root(lambda x: np.where(x < place, -1.0, 1.0), low, high)
     assert abs(root - place) <= 2 * EPSILON * abs(place) + np.finfo(float).tiny
@@ -77,7 +77,7 @@ def test_element_of_an_array_does_not_depend_on_its_neighbours():
         return lambda t: t**3 / (1 + t) + np.sqrt(t) - c
 
     together = increasing_root_log(equation(c))
-    # arrays of one element: for plain numbers NumPy's power may round differently
+    # arrays of one element, because NumPy may round powers of scalars differently
     alone = [increasing_root_log(equation(np.array([value])))[0] for value in c]
     np.testing.assert_array_equal(together, alone)
 
@@ -121,7 +121,7 @@ def test_exact_zero_at_the_start_is_the_root():
 
 @pytest.mark.parametrize("f", [lambda t: t + 1, lambda t: -1 / (1 + t), lambda t: 1.5 - t])
 def test_no_increasing_root_is_loud(f):
-    """Positive everywhere, negative everywhere, or decreasing: an error that carries where the search ended."""
+    """A function that is positive everywhere, negative everywhere or decreasing raises an error with the last trial points."""
     with pytest.raises(ConvergenceError, match="increase through zero") as caught:
         increasing_root_log(f)
     assert np.isfinite(caught.value.estimate)

@@ -1,4 +1,4 @@
-"""Gamma ratios and exponential integrals against SciPy, recurrences and their own convergence."""
+"""Tests of gamma ratios and exponential integrals against SciPy and recurrences, and of their convergence."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ def test_gamma_ratio_is_the_ratio_of_gamma_functions(x, shift):
 
 @given(log_x=st.floats(0, 30), shift=st.floats(0, 3))
 def test_gamma_ratio_recurrence_keeps_digits_at_any_size(log_x, shift):
-    """(x)_{a+1} = (x)_a (x + a): a test that needs no other gamma function, where log-gamma differences fail."""
+    """The recurrence (x)_{a+1} = (x)_a (x + a) tests large x, where differences of log-gamma values are inaccurate."""
     x = np.exp(log_x)
     np.testing.assert_allclose(gamma_ratio(x, shift + 1), gamma_ratio(x, shift) * (x + shift), rtol=3e-14)
 
@@ -56,7 +56,7 @@ def test_recurrence_in_the_order(order, log_t):
 
 
 def test_quadrature_converges_geometrically():
-    """Error against the number of nodes, at the hardest corner (slow decay, small argument): a straight line in a log plot."""
+    """The error falls geometrically with the number of nodes, also for slow decay and small arguments."""
     nodes = np.array([20, 30, 40, 50, 60])
     exact = 1e-20**-0.95 * gammaincc(0.95, 1e-20) * gamma(0.95)
     errors = np.array([abs(float(exponential_integral(0.05, 1e-20, n)) / exact - 1) for n in nodes])

@@ -1,4 +1,4 @@
-"""Spectra: the Marchenko-Pastur law and Silverstein's equation against references, second methods, sum rules and limits."""
+"""Tests of the Marchenko-Pastur law and of Silverstein's equation against references, other methods, sum rules and limits."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_gauss_rule_is_exact_for_polynomials(ratio):
 
 
 def test_the_end_point_at_ratio_one_is_not_lost():
-    """A trapezoidal rule in the angle loses 0.25% of the mass there with 400 nodes; the rule here nothing."""
+    """A trapezoidal rule in the angle with 400 nodes loses 0.25% of the mass at ratio 1, and `quadrature` loses nothing."""
     _, weights = mp.quadrature(1.0, count=400)
     assert weights.sum() == pytest.approx(1, abs=1e-12)
     t = np.arange(1, 400) * np.pi / 400
@@ -113,7 +113,7 @@ def test_logarithmic_rule_resolves_the_hard_edge(ratio, shift):
 
 
 def test_logarithmic_rule_of_an_exponential_at_ratio_one():
-    """The mean of e^(-tx) is e^(-2t) (I_0(2t) + I_1(2t)) there; 256 Gauss nodes are off by two per cent at t = 1e5."""
+    """At ratio 1 the mean of e^(-tx) is e^(-2t) (I_0(2t) + I_1(2t)). With 256 Gauss nodes the error is above 2% at t = 1e5."""
     for t in (0.1, 1e2, 1e5, 1e12):
         nodes, weights = mp.log_quadrature(1.0, smallest=1 / t, spacing=0.1875)
         assert weights @ np.exp(-t * nodes) == pytest.approx(i0e(2 * t) + i1e(2 * t), rel=2e-14)
@@ -233,7 +233,7 @@ def test_transform_density_and_cdf_belong_together(population, ratio):
     assert (np.diff(edges) >= 0).all()
     assert edges[0] >= 0
     assert sum(masses) + spectrum.atom() == pytest.approx(1, abs=1e-12)
-    # the distribution function has the right mass at every edge, although it never sees the bulks
+    # the distribution function, which does not use the bulks, has the right mass at every edge
     reached = spectrum.atom() + np.cumsum(masses)
     np.testing.assert_allclose(spectrum.cdf(edges[1::2]), reached, atol=1e-11)
     x = np.sort(np.concatenate([np.linspace(0, 1.1 * edges[-1], 40), edges]))
@@ -291,7 +291,7 @@ def test_density_is_the_complex_root_of_the_polynomial(ratio):
 
 @pytest.mark.parametrize("count", [50, 400])
 def test_continuous_population(count):
-    """A uniform population through quadrature nodes: no spurious gaps, reference to rounding with 50 nodes as with 400."""
+    """A uniform population, represented by 50 or 400 quadrature nodes, has one bulk and agrees with the reference."""
     (entry,) = [entry for entry in ENTRIES if entry["law"].endswith("uniform_population")]
     nodes, weights = np.polynomial.legendre.leggauss(count)
     spectrum = SampleSpectrum(2 + nodes, weights, ratio=0.5)
@@ -326,7 +326,7 @@ def test_equal_eigenvalues_are_merged_and_weightless_ones_dropped():
 
 @pytest.mark.parametrize("ratio", [0.5, 2.0, 6.0])
 def test_null_directions_only_add_zeros(ratio):
-    """Half of the directions without variance: the others see half the ratio and half of the mass."""
+    """If half of the directions have no variance, the remaining half has half the ratio and half of the mass."""
     spectrum, seen = (
         SampleSpectrum([0.0, 1.0, 3.0], [0.5, 0.25, 0.25], ratio=ratio),
         SampleSpectrum([1.0, 3.0], ratio=ratio / 2),
@@ -351,7 +351,7 @@ def test_scale_covariance(population, ratio, power):
 
 
 def test_bulks_merge_as_samples_get_fewer():
-    """Two atoms: the gap closes at one ratio, and around it nothing jumps."""
+    """The gap between the bulks of two eigenvalues closes at one ratio, at which no quantity jumps."""
     bulks = [len(SampleSpectrum([1.0, 2.0], ratio=ratio).support()) for ratio in (0.1, 0.105, 0.11, 0.2, 1.0, 5.0)]
     assert bulks == sorted(bulks, reverse=True)
     assert bulks[0] == 2
@@ -377,7 +377,7 @@ def test_more_dimensions_than_samples_with_separate_bulks():
 
 @pytest.mark.parametrize("ratio", [0.2, 1.0, 3.0])
 def test_outlier_of_a_spiked_identity(ratio):
-    """The transition of Baik, Ben Arous and Peche, and the classical formulas above it."""
+    """Tests the transition of Baik, Ben Arous and Peche, and the classical formulas above it."""
     spectrum, threshold = SampleSpectrum([1.0], ratio=ratio), 1 + np.sqrt(ratio)
     assert spectrum.outlier(threshold - 1e-9) is None
     assert spectrum.outlier(1.0) is None

@@ -1,4 +1,4 @@
-"""The sphere: Gegenbauer polynomials against their definition, quadrature against closed forms, Funk and Hecke's formula."""
+"""Tests of Gegenbauer polynomials, of quadrature on the sphere, and of the formula of Funk and Hecke."""
 
 import math
 from itertools import pairwise
@@ -107,7 +107,7 @@ def test_a_kink_anywhere_costs_no_accuracy():
 
 
 def test_the_rule_converges_geometrically():
-    """Errors of E exp(u) on one panel's worth of nodes fall by a factor per node, not by a power."""
+    """The error of E exp(u) falls geometrically with the number of nodes per panel."""
     exact = math.sinh(math.sqrt(3)) / math.sqrt(3)
     errors = []
     for order in (1, 2, 3, 4):

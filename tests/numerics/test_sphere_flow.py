@@ -1,4 +1,4 @@
-"""Flows on spheres: measured orders, invariants, the layers' clock."""
+"""Tests of flows on spheres, of their orders and invariants, and of the time step of \"layers\"."""
 
 import numpy as np
 import pytest
@@ -54,8 +54,8 @@ def test_corrected_layers_are_the_projected_method(tokens):
 
 
 @pytest.mark.parametrize("h", [0.05, 0.1, 0.2])
-def test_layers_run_a_slow_clock(h):
-    """Near consensus <x, F> = 1: a layer shrinks angles by 1 - clock = 1 / (1 + h), the projected method by 1 - h."""
+def test_time_advances_more_slowly_in_layers(h):
+    """For nearly equal tokens <x, F> = 1. A layer multiplies angles by 1 / (1 + h), and the projected method by 1 - h."""
     x = normalise(np.array([[1.0, 1e-4], [1.0, -1e-4], [1.0, 0.0]]))
     field = Attention(1.0).drift
     clock = h / (1 + h * np.sum(x * field(0.0, x), axis=-1))

@@ -1,4 +1,4 @@
-"""Integration with fixed steps: orders on log-log data, states that are tuples, settling, and where the steps end."""
+"""Tests of integration with fixed steps (orders, states that are tuples, settling, and the times of the steps)."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from limitlab.numerics.ode import euler, follow, runge_kutta
 
 
 def orders(rule, velocity, start, exact, steps=(0.2, 0.1, 0.05, 0.025), end=2.0):
-    """Slope of log error against log step, between neighbours."""
+    """Return the slopes of log error against log step between successive steps."""
     errors = [float(np.abs(next(follow(rule(velocity), np.asarray(start), [end], h)) - exact).max()) for h in steps]
     return np.diff(np.log(errors)) / np.diff(np.log(steps))
 
@@ -15,7 +15,7 @@ def orders(rule, velocity, start, exact, steps=(0.2, 0.1, 0.05, 0.025), end=2.0)
 EQUATIONS = [
     (lambda t, x: x, 1.0, np.exp(2)),
     (lambda t, x: x * (1 - x), 0.1, 1 / (1 + 9 * np.exp(-2))),
-    (lambda t, x: np.cos(t) * x, 2.0, 2 * np.exp(np.sin(2))),  # the time inside a step counts
+    (lambda t, x: np.cos(t) * x, 2.0, 2 * np.exp(np.sin(2))),  # the velocity depends on the time within a step
     (lambda t, x: np.array([-x[1], x[0]]), [1.0, 0.0], [np.cos(2), np.sin(2)]),
 ]
 
@@ -60,7 +60,7 @@ def test_the_start_is_not_changed():
 
 @pytest.mark.parametrize("rule", [runge_kutta, euler])
 def test_settling_keeps_a_state_where_it_belongs(rule):
-    """A rotation leaves the unit circle by a power of the step; put back after every step it stays, at the right angle."""
+    """Fixed steps of a rotation leave the unit circle. With `settle` the state stays on it, at the right angle."""
 
     def turn(t, x):
         return np.array([-x[1], x[0]])
@@ -75,7 +75,7 @@ def test_settling_keeps_a_state_where_it_belongs(rule):
     (kept,) = follow(rule(turn, to_circle), np.array([1.0, 0.0]), [3.0], 0.1)
     assert abs(np.linalg.norm(free) - 1) > 1e-7
     assert np.linalg.norm(kept) == pytest.approx(1, abs=1e-15)
-    assert len(seen) == 30  # once per step, not inside of it
+    assert len(seen) == 30  # `settle` is called once per step
     assert max(abs(np.array(seen) - 1)) > 1e-9
     assert np.arctan2(kept[1], kept[0]) == pytest.approx(3, abs=2e-2 if rule is euler else 1e-5)
 
@@ -84,7 +84,7 @@ def test_settling_does_not_cost_the_order():
     def to_circle(x):
         return x / np.linalg.norm(x)
 
-    def pulled(t, x):  # towards (0, 1) along the circle: tan of half the angle falls like e^-t
+    def pulled(t, x):  # motion towards (0, 1) along the circle, where the tangent of half the angle falls like e^-t
         return np.array([0.0, 1.0]) - x[1] * x
 
     angle = np.pi / 2 - 2 * np.arctan(np.exp(-2.0) * np.tan(np.pi / 4))
@@ -123,7 +123,7 @@ def test_a_tiny_interval_is_not_passed_over():
 
 
 def test_states_come_one_at_a_time():
-    """Only what is asked for is computed."""
+    """A state is computed only when it is requested."""
     taken = []
 
     def advance(t, state, h):

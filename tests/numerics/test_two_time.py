@@ -1,4 +1,4 @@
-"""Two-time integrator against a solvable system: order, error estimates, multi-resolution memory, checkpoints, refusals."""
+"""Tests of the two-time integrator on a system with a known solution (order, errors, thinned histories, checkpoints)."""
 
 from __future__ import annotations
 
@@ -50,7 +50,9 @@ def test_the_error_estimate_bounds_the_error(levels: int) -> None:
     for name, exact in (("x", SYSTEM.exact), ("power", SYSTEM.exact_power)):
         error = np.abs(result.values[name] - exact(TIMES))
         assert error.max() <= result.errors[name].max()
-        assert error.max() > 1e-4 * result.errors[name].max() or levels == 4  # nor is it absurdly pessimistic
+        assert (
+            error.max() > 1e-4 * result.errors[name].max() or levels == 4
+        )  # the estimate is at most 10,000 times the error
 
 
 def test_the_response_depends_on_the_lag_only() -> None:
@@ -61,7 +63,7 @@ def test_the_response_depends_on_the_lag_only() -> None:
 
 
 def test_multiresolution_memory_converges_to_the_whole_memory() -> None:
-    """The whole last row where it is kept, and the diagonal at all times."""
+    """The stored entries of the last row and the diagonal at all times are compared with those of the whole history."""
     whole = march(SYSTEM, 20.0, 400)
     gaps = []
     for per_octave in (4, 8, 16):
@@ -71,7 +73,7 @@ def test_multiresolution_memory_converges_to_the_whole_memory() -> None:
         gaps.append(max(float(power), float(np.abs(thinned.last_row("C")[1] - row).max())))
     scheme = worst(march(SYSTEM, 5.0, 100))  # trapezoid error at the same step
     assert gaps[2] < 0.05 * scheme
-    assert gaps[0] > 6 * gaps[1] > 36 * gaps[2]  # local cubics: close to a factor 16 per doubling
+    assert gaps[0] > 6 * gaps[1] > 36 * gaps[2]  # local cubics have a factor close to 16 per doubling
 
 
 @given(steps=st.integers(3, 300), per_octave=st.integers(2, 12), degree=st.integers(0, 3))
@@ -91,7 +93,7 @@ def test_weights_and_interpolation_are_exact_for_cubics(steps: int, per_octave: 
 @given(n=st.integers(1, 40), seed=st.integers(0, 1000), thinned=st.booleans())
 @settings(max_examples=40)
 def test_memory_integrals_are_trapezoid_sums(n: int, seed: int, thinned: bool) -> None:
-    """Against the definition, written out with full matrices; with many points per octave the thinned history keeps them all."""
+    """The integrals agree with full matrices. With many points per octave the thinned history stores all points."""
     rng = np.random.default_rng(seed)
     f, g, full = rng.normal(size=n + 1), rng.normal(size=n + 1), np.tril(rng.normal(size=(n + 1, n + 1)))
     history: History = WholeHistory(("X",), ("Y",), (), (), n, 0.3)
@@ -122,7 +124,7 @@ def test_memory_integrals_are_trapezoid_sums(n: int, seed: int, thinned: bool) -
 @given(steps=st.integers(10, 2000), per_octave=st.integers(2, 12))
 @settings(max_examples=30)
 def test_a_dropped_point_is_never_missed(steps: int, per_octave: int) -> None:
-    """Marching forward by dropping gives exactly the points that the rule keeps among all of them, and few of them."""
+    """After each step the stored points are exactly those that `kept` selects among all points, and they are few."""
     spacing, points = spacings(steps, per_octave), np.zeros(1, dtype=np.int64)
     for index in range(1, steps + 1):
         points = np.append(points[kept(points, index, spacing)], index)
@@ -177,7 +179,7 @@ def test_a_checkpoint_of_another_march_is_refused(tmp_path: Path) -> None:
         march(SYSTEM, 5.0, 200, checkpoint=file)
     about, arrays = read_arrays(file)
     renamed = {name.replace("history/", "history/old_"): array for name, array in arrays.items()}
-    write_arrays(file, renamed, about)  # as an older version would have named its parts
+    write_arrays(file, renamed, about)  # with the names of an older version
     with pytest.raises(ValueError, match=r"checkpoint = '.*' is not allowed: .* another version of limitlab"):
         march(Stopping(2.0), 5.0, 100, checkpoint=file)
     file.write_bytes(file.read_bytes()[:-1])

@@ -170,7 +170,7 @@ class Activation(FunctionParameter):
     def derivative(self, x: Any) -> Any:
         """Return s'(x), element by element.
 
-        At a kink the result is a one-sided derivative or a value between the two.
+        At a kink the result is one of the two one-sided derivatives or a value between them.
         """
         return self._slope(x, 0, "derivative")
 
@@ -195,7 +195,7 @@ class Activation(FunctionParameter):
 
     @property
     def known_moments(self) -> Moments | None:
-        """Moments that need no quadrature, because they were specified or a named activation has closed forms."""
+        """The moments if they were specified or have closed forms, or None if they require quadrature."""
         return self._moments
 
     @property

@@ -2,7 +2,8 @@
 
 The data sets are the digits and diabetes tables of scikit-learn, and 8,000 images of MNIST. All are returned as inputs (one row per
 example) and targets. `prepared` returns them with centred inputs of mean squared norm 1, so that the same ridge has the same effect for all
-of them. The tasks are to classify digits as even or odd, or into ten classes, from a few whitened principal components.
+of them. `image_task` is to classify digits as even or odd, or into ten classes, from a few whitened principal components. `row_task` is
+to decide whether the first two digits in an image of a row of digits are equal.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Random inputs with a grouped covariance, and the risks of spectral filters for a fixed draw of the inputs.
 
-A *design* is an n x p table X of independent rows with a diagonal covariance, eigenvalue s_k in a group of p_k columns. The
-labels are y = X beta + noise, where beta has squared norm b_k spread uniformly at random over the directions of group k. An
-estimator that filters the spectrum of S = X'X/n,
+A *design* is an n x p table X of independent rows with a diagonal covariance. The columns form groups, and all p_k columns of
+group k have the eigenvalue s_k. The labels are y = X beta + noise, where beta has squared norm b_k spread uniformly at random
+over the directions of group k. An estimator that filters the spectrum of S = X'X/n,
 
     b = f(S) S^+ X'y / n,     f(x) = the fitted share of a direction, g(x) = 1 - f(x) = the residual share,
 

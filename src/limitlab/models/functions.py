@@ -41,8 +41,8 @@ class FunctionError(Refused):
 class FunctionParameter:
     """Base class of functions, specified by name or as a callable, that are usable as the type of a law's parameter.
 
-    Instances are immutable. A subclass defines the word for its kind (`KIND`), the valid names (`names`), a description of valid values
-    (`MUST_BE`) and a check of callables (`_probe`). Its constructor sets `name` and `_key`, which decides whether two instances are equal.
+    Instances are immutable. A subclass defines the word for its kind (`KIND`), the valid names (`names`) and a description of valid values
+    (`MUST_BE`). Its constructor checks callables with `values_of` and sets `name` and `_key`. Two instances are equal if their `_key` is.
     """
 
     KIND: ClassVar[str] = "function"

@@ -1,4 +1,4 @@
-"""Logistic regression on finite data, with labels between 0 and 1, an unpenalised intercept, and a test whether the fit exists."""
+"""Logistic regression on finite data, with labels between 0 and 1, an unpenalised intercept, and a test of whether the fit exists."""
 
 from __future__ import annotations
 

@@ -236,7 +236,7 @@ class FeatureRidge:
 
 
 def warn_beyond_proportional(size: int, width: int, samples: int) -> None:
-    """Warn when N or n is no longer small against d^2 (a rule of thumb).
+    """Issue a warning if N or n is more than `QUADRATIC_SHARE` d^2, for d = `size`.
 
     >>> import warnings
     >>> with warnings.catch_warnings(record=True) as caught:

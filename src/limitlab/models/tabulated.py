@@ -3,7 +3,8 @@
 A compiled loop cannot call a user's Python function. It can read a table of cells between the kinks of the function. On a cell of width h
 the error of the cubic is at most h^4 |f''''| / 3072, which is about 1e-12 for h = 1/128.
 
-The loops read a table with `limitlab.models.online.look_up`. This module does not import the compiler, so that laws can import the module.
+The loops read a table with `limitlab.models.online.look_up`.
+This module does not import numba, so that laws can import it without loading numba.
 """
 
 from __future__ import annotations

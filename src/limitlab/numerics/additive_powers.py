@@ -1,7 +1,8 @@
 """Fits of a sum of powers E + A N^-a + B D^-b to a table of losses (docs/theory/scaling_fit.md, eqs. 1-3).
 
 The module has the model, its derivatives and the search for the parameters. It replaces each size N by the logarithm
-n = log(N / geometric mean of the sizes), and each D by d in the same way. The two amplitudes are then parts of the loss:
+n = log(N / geometric mean of the sizes), and each D by d in the same way. The loss is then the following sum, in which e^u and e^v
+are the two power terms at the mean sizes, n = d = 0. The product term in brackets is optional.
 
     L = E + e^{u - a n} + e^{v - b d} [+ e^{w - p n - q d}].
 
@@ -10,7 +11,6 @@ Parameters are stored in the order (E, u, v, a, b) or (E, u, v, a, b, w, p, q).
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -46,10 +46,6 @@ class Best(NamedTuple):
     width: float
 
 
-Embedding = Callable[[Array], tuple[Array, Array]]
-"""Function of the free parameters that returns all parameters and their derivatives."""
-
-
 def model(theta: Array, runs: Runs) -> tuple[Array, Array]:
     """Return the log of the loss and its derivatives in the parameters, one row per run."""
     first, second = np.exp(theta[1] - theta[3] * runs.n), np.exp(theta[2] - theta[4] * runs.d)
@@ -69,21 +65,17 @@ def bounds(size: int) -> tuple[Array, Array]:
     return low, high
 
 
-def polished(runs: Runs, start: Array, width: float, embed: Embedding | None = None, size: int = 0) -> Best:
-    """Return the minimum of the cost near a start, over all parameters or over those that `embed` leaves free."""
+def polished(runs: Runs, start: Array, width: float) -> Best:
+    """Return the minimum of the cost near a start."""
     from scipy.optimize import least_squares
 
-    free_to_all: Embedding = embed if embed is not None else lambda theta: (theta, np.eye(theta.size))
-    low, high = bounds(start.size) if embed is None else (np.full(start.size, -np.inf), np.full(start.size, np.inf))
-    if embed is not None:
-        low[size:], high[size:] = -np.inf, np.inf
+    low, high = bounds(start.size)
 
-    def residual(free: Array) -> Array:
-        return np.asarray(model(free_to_all(free)[0], runs)[0] - runs.log_loss)
+    def residual(theta: Array) -> Array:
+        return np.asarray(model(theta, runs)[0] - runs.log_loss)
 
-    def slope(free: Array) -> Array:
-        theta, inner = free_to_all(free)
-        return np.asarray(model(theta, runs)[1] @ inner)
+    def slope(theta: Array) -> Array:
+        return model(theta, runs)[1]
 
     inside = np.clip(start, low + 1e-9 * (low > -np.inf), high - 1e-9 * (high < np.inf))
     options = dict(loss="linear") if np.isinf(width) else dict(loss="huber", f_scale=width)
@@ -100,7 +92,7 @@ def polished(runs: Runs, start: Array, width: float, embed: Embedding | None = N
         max_nfev=80,
         **options,
     )
-    return Best(free_to_all(solution.x)[0], 2 * float(solution.cost), width)
+    return Best(np.asarray(solution.x), 2 * float(solution.cost), width)
 
 
 def with_exponents(runs: Runs, a: float, b: float) -> tuple[float, Array]:
@@ -118,7 +110,10 @@ def with_exponents(runs: Runs, a: float, b: float) -> tuple[float, Array]:
 
 
 def starts(runs: Runs) -> list[Array]:
-    """Return the best starting points on a grid of exponents that are far apart."""
+    """Return the starting points with the smallest misfits on a grid of exponents.
+
+    There are at most `STARTS` points, and their exponents differ by more than `APART` (see above).
+    """
     by_misfit = sorted((with_exponents(runs, float(a), float(b)) for a in GRID for b in GRID), key=lambda pair: pair[0])
     distinct: list[Array] = []
     for _, theta in by_misfit:
@@ -130,7 +125,7 @@ def starts(runs: Runs) -> list[Array]:
 
 
 def best_fit(runs: Runs, robust: bool, interaction: bool = False) -> Best:
-    """Return the best fit over all starts by least squares of log losses, followed by Huber's cost if `robust`."""
+    """Return the best least-squares fit of the log losses over all starts, refitted with Huber's cost if `robust`."""
     candidates = [polished(runs, start, np.inf) for start in starts(runs)]
     best = min(candidates, key=lambda fit: fit.cost)
     if interaction:
@@ -156,7 +151,7 @@ def _with_product(runs: Runs, additive: Best, width: float) -> Best:
 
 
 def centred(N: ArrayLike, D: ArrayLike, loss: ArrayLike) -> Runs:
-    """Return a table of sizes, data and losses in the form that the fit needs."""
+    """Return the table of runs with model sizes N, numbers of data D and losses, for the functions of this module."""
     log_n, log_d = (np.log(np.asarray(column, dtype=float).ravel()) for column in (N, D))
     log_loss = np.log(np.asarray(loss, dtype=float).ravel())
     return Runs(log_n - log_n.mean(), log_d - log_d.mean(), log_loss, float(log_n.mean()), float(log_d.mean()))
@@ -180,9 +175,10 @@ def residuals(theta: Array, runs: Runs) -> Array:
 
 
 def noise_variance(best: Best, runs: Runs) -> tuple[float, float]:
-    """Return s^2 for differences of the cost, and the factor by which (J'J)^-1 becomes a covariance.
+    """Return two estimates of the variance of the log losses, one for differences of the cost and one for covariances.
 
-    For least squares the two numbers are equal.
+    Tests divide differences of the cost by the first. The covariance of the parameters is the second times (J'J)^-1. For least
+    squares the two numbers are equal.
     """
     left, freedom = residuals(best.theta, runs), runs.n.size - best.theta.size
     inside = np.abs(left) <= best.width

@@ -57,7 +57,7 @@ def parabola(time: ArrayLike, nodes: int = PARABOLA_NODES) -> Contour:
     True
     """
     theta = (-np.pi * (2 * np.arange(nodes // 2) + 1) / nodes).astype(np.complex128)
-    # more nodes do not move the apex further out: e^{-time z} would amplify rounding errors, which exceed the truncation already
+    # the apex stays where it is for more nodes, because e^{-time z} is larger further out and would amplify rounding errors
     scale = min(nodes, PARABOLA_NODES) / np.asarray(time, dtype=float)[..., None]
     z = scale * (-APEX + CURVATURE * theta**2 - 1j * OPENING * theta)
     return Contour(z, 1j / nodes * scale * (2 * CURVATURE * theta - 1j * OPENING))
@@ -78,7 +78,7 @@ def descent_parabola(count: ArrayLike, step: float, nodes: int = PARABOLA_NODES)
 
 
 def circle(bound: ArrayLike, nodes: int = CIRCLE_NODES) -> Contour:
-    """Return a circle around [0, bound], for entire functions that do not grow much over it.
+    """Return a circle around [0, bound], for entire functions whose values on the circle are not much larger than on [0, bound].
 
     >>> z, weight = circle(4.0)
     >>> value = 2 * (weight * np.cos(z) / (3.0 - z)).sum().real

@@ -222,7 +222,7 @@ def negative_ridge_limit(eigenvalues: ArrayLike, load: ArrayLike) -> Any:
 
 
 def edge_kappa(eigenvalues: ArrayLike, load: ArrayLike) -> Any:
-    """Return the effective ridge at the negative limit, where df2 = 1.
+    """Return the effective ridge at `negative_ridge_limit`, which is the solution of df2 = 1.
 
     The result is 0 if there are at most as many directions as samples.
 
@@ -261,8 +261,8 @@ def resolvent_ridge(z: ArrayLike, eigenvalues: ArrayLike, load: ArrayLike) -> An
 
     1 / kappa(z) is the Stieltjes transform of the n x n Gram matrix XX'/n. For Im z > 0 exactly one solution of the equation
     has Im kappa < 0 (Silverstein and Bai 1995), so a solution with that sign is the correct solution. Newton's method starts
-    at the closed root for the mean eigenvalue. If the result fails this test, the solution is continued from large |z| along
-    a ray, and the number of steps is increased until the test passes.
+    at the closed root for the mean eigenvalue. If it does not converge, or if Im kappa has the wrong sign, the solution is
+    continued from large |z| along a ray. The number of steps along the ray is increased until both conditions hold.
 
     Examples
     --------

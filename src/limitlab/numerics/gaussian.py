@@ -52,7 +52,7 @@ def hermite_rule(order: int) -> tuple[Array, Array]:
 def averages(
     f: Callable[[Array], Array], mean: Array, std: Array, kinks: Kinks | None, tolerance: float
 ) -> tuple[Array, Array, Array]:
-    """Return expectations, their error estimates and E|f|, each of shape (components, expectations)."""
+    """Return E f(mean + std Z), its error estimates and E|f|, each of shape (components, expectations)."""
     if kinks is not None and len(kinks) == 0:
         result = by_hermite(lambda z: f((mean[:, None] + std[:, None] * z).ravel()), HERMITE_ORDERS, tolerance)
         if result is not None:
@@ -215,7 +215,7 @@ def _nested(f: Function, rho: float, spread: float, sides: tuple[Kinks, Kinks], 
     """Return the expectation by panels in x and, for every x, panels in y whose edges include the kinks in y."""
     unreachable = False
 
-    def given_first(x: Array) -> tuple[Array, Array, Array]:
+    def conditional_averages(x: Array) -> tuple[Array, Array, Array]:
         """Return E[f(x, Y) | X = x] and E[|f(x, Y)| | X = x] for every x, and the error of the first."""
         nonlocal unreachable
 
@@ -230,8 +230,8 @@ def _nested(f: Function, rho: float, spread: float, sides: tuple[Kinks, Kinks], 
         return inner.value, inner.scale, inner.error
 
     def by_blocks(_: Integers, x: Array) -> tuple[Array, Array, Array]:
-        """Return the values of `given_first`, computed for `BLOCK` points at a time to limit the memory."""
-        blocks = [given_first(x[i : i + BLOCK]) for i in range(0, x.size, BLOCK)]
+        """Return the values of `conditional_averages`, computed for `BLOCK` points at a time to limit the memory."""
+        blocks = [conditional_averages(x[i : i + BLOCK]) for i in range(0, x.size, BLOCK)]
         value, scale, error = (np.concatenate(parts, axis=1) for parts in zip(*blocks, strict=True))
         return value, scale, error
 
@@ -270,7 +270,8 @@ def _sides(kinks: Kinks | tuple[Kinks, Kinks] | None) -> tuple[Kinks, Kinks] | N
 # -- kinks of a function of unknown smoothness --------------------------------------------------------------------------
 
 NARROW = 1e-3  # panels that were halved to this width surround a kink
-PROBES = ((0.1234567, 3.0), (-0.3141593, 3.3))  # mean, std; two, because a panel edge of one Gaussian may hide a kink
+# (mean, std) of two Gaussians, because the average over one of them may miss a kink that lies on the edge of a panel
+PROBES = ((0.1234567, 3.0), (-0.3141593, 3.3))
 SAME = 1e-12  # largest relative distance at which two branches count as equal
 DEGREE = 5
 
@@ -315,7 +316,7 @@ def find_kinks(f: Function) -> tuple[float, ...]:
 
 
 def _narrowest(low: Array, high: Array) -> tuple[float, float]:
-    """Return an interval of the narrowest of adjacent panels and its neighbours, because the kink may be on an edge."""
+    """Return the ends of the narrowest of adjacent panels and its two neighbours, because the kink may be on an edge."""
     i = int(np.argmin(high - low))
     return float(low[max(i - 1, 0)]), float(high[min(i + 1, low.size - 1)])
 
@@ -391,7 +392,7 @@ def expectation(
     tolerance
         Largest error accepted, as a share of E|f|.
     with_error
-        Whether to return the error estimate too (it is an absolute one).
+        Whether to return the estimate of the absolute error too.
 
     Returns
     -------

@@ -1,8 +1,8 @@
 """Largest eigenvalues and spectral density of large symmetric matrices, computed from products with vectors only.
 
 `top_eigenpairs` uses ARPACK's restarted Lanczos method (through SciPy) with a fixed start, so that its results are reproducible.
-`spectral_measure` is stochastic Lanczos quadrature. For a random unit vector v, some steps of Lanczos give the Gauss rule of v^T f(A) v,
-whose mean over v is tr f(A) / n.
+`spectral_measure` is stochastic Lanczos quadrature. For a random unit vector v, a few steps of the Lanczos method give the nodes and
+weights of a Gauss rule for v^T f(A) v. The mean of v^T f(A) v over v is tr f(A) / n.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 Product = Callable[[Array], Array]
 
 DENSE = 64
-"""Up to this size a matrix is formed and solved completely."""
+"""Largest size for which the matrix is formed and all its eigenvalues are computed."""
 
 
 class Eigenpairs(NamedTuple):

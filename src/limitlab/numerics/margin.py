@@ -1,10 +1,10 @@
-"""The hard margin of a set of vectors, with a certificate for either answer.
+"""The hard margin of a set of vectors, with a certificate that the margin is positive or that it is zero.
 
 The margin of v_1, ..., v_n (labelled samples y_i x_i of a classifier without intercept) is
 
     kappa = max_{|a| <= 1} min_i <v_i, a> = min_{alpha in the simplex} |sum_i alpha_i v_i|,
 
-the distance of their convex hull from the origin. The two sides are bounds that can be checked without the solver: every direction
+the distance of their convex hull from the origin. The two sides give bounds that can be checked without the solver. Every direction
 a gives a lower bound, and every convex combination alpha gives an upper bound. The convergence test of the solver is not used. The
 answer is "separable" if the two bounds agree and are above zero, "not separable" if the upper bound is zero to rounding, and a
 `ConvergenceError` in every other case. A run that stopped early therefore never yields the answer "not separable".
@@ -133,7 +133,7 @@ def _bounds(V: Array, weights: Array, towards: Array | None = None) -> HardMargi
     """Return the margin with both bounds.
 
     The upper bound is the norm of the convex combination. The lower bound is the smallest product of a vector with the direction
-    of the combination, or with the direction of `towards`.
+    of the combination, or with the direction of `towards` if that is not None.
     """
     point = weights @ V
     upper = float(np.linalg.norm(point))
@@ -146,8 +146,8 @@ def _bounds(V: Array, weights: Array, towards: Array | None = None) -> HardMargi
 def _on_support(V: Array, fit: HardMargin) -> HardMargin:
     """Return the solution recomputed from the linear equations <v_i, w> = 1 on its support.
 
-    These equations are accurate for small margins. The convex combination and its direction are not, because the vectors nearly
-    cancel.
+    The solution of these equations is accurate even if the margin is small. The direction of the convex combination is not, because
+    the vectors nearly cancel in the sum.
     """
     from scipy.linalg import solve_triangular
 

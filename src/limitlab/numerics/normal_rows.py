@@ -3,9 +3,10 @@
 The numbers of a row are a pure function of the key (two 32-bit words) and the index of the row. Any row can therefore be computed again,
 in any order and on any number of threads. Each call of the block cipher Threefry-2x32 with 20 rounds (Salmon, Moraes, Dror and Shaw 2011)
 returns two random words, and the transformation of Box and Muller turns them into two Gaussians. The arithmetic has no branches or
-tables, so that a compiler can use vector instructions. This is several times as fast as the ziggurat method.
+tables, so that a compiler can use vector instructions. The method is several times as fast as the ziggurat method.
 
-A radius has 31 random bits and an angle 32. Numbers beyond 6.66 standard deviations (one in 4e10) therefore do not occur.
+A radius has 31 random bits and an angle 32. Numbers beyond 6.66 standard deviations, which have a
+probability of 1 in 4e10, therefore do not occur.
 """
 
 from __future__ import annotations

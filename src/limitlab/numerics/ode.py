@@ -100,7 +100,8 @@ def integrate(
         A method of `scipy.integrate.solve_ivp`. The default is explicit Runge-Kutta of order 8; stiff equations need an
         implicit method.
     floor
-        The absolute tolerance of every component is that of a component of this share of the start's largest component.
+        The absolute tolerance is `floor` times the relative tolerance times the largest component of the start (times 0.001 if
+        that is larger).
 
     Examples
     --------
@@ -138,7 +139,7 @@ def states_at(
 
 
 def _smallest(start: ArrayLike, floor: float) -> float:
-    """Return the size of a component whose relative tolerance sets the absolute tolerance of all smaller components."""
+    """Return the size that the relative tolerance is multiplied with to obtain the absolute tolerance."""
     return floor * max(float(np.abs(start).max()), 1e-3)
 
 

@@ -12,9 +12,10 @@ with every kink as an edge (`panel_rule`), graded towards points of fast variati
 once (`between_kinks`).
 
 **Rules for a flow** have nodes and weights that are set at the start, and the flow moves the nodes. Quantiles (`quantile_rule`) follow the
-mass of the distribution under the flow. Averages over even levels u would be of first order only, because quantile functions are singular
-at 0 and 1. Levels u(v) = v - sin(2 pi v) / (2 pi) at even v, weighted with u'(v), remove the effect of these ends (Sidi's substitution).
-Where the flow stays smooth, even nodes weighted with the density (`even_gaussian_rule`) converge faster than any power.
+mass of the distribution under the flow. Averages over evenly spaced levels u would be of first order only, because quantile functions are
+singular at 0 and 1. Levels u(v) = v - sin(2 pi v) / (2 pi) at evenly spaced v, weighted with u'(v), remove the effect of these ends
+(Sidi's substitution). Where the flow stays smooth, evenly spaced nodes weighted with the density (`even_gaussian_rule`) converge faster
+than any power.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ PANEL = 2.0  # width of the first panels, in standard deviations
 NODES = 24  # per panel
 TAIL = 4  # number of last Legendre coefficients that measure the error; several, since one may vanish by chance or symmetry
 ROUNDING = 32 * EPSILON  # rounding error of these coefficients
-NUDGE = 1e-14  # distance from the edges at which a function is evaluated there, as a share of the panel's width
+NUDGE = 1e-14  # functions are evaluated at this distance inside the edges, as a share of the panel's width
 MOST_ROUNDS = 120
 MOST_PANELS, MOST_PER_OWNER = 4_000, 300  # largest number of panels for one expectation, and on average for many
 
@@ -65,7 +66,11 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Panels:
-    """Panels in units of the standard deviation, with the index of the expectation, the ends and the integrals of each."""
+    """Panels in units of the standard deviation, with the index of the expectation, the ends and the integrals of each.
+
+    `value` and `error` are the integral and its error estimate, `size` is the integral of the magnitudes of the integrand, and
+    `inherited` is that of the errors of the integrand.
+    """
 
     owner: Integers
     low: Array
@@ -322,7 +327,7 @@ def gaussian_quantiles(count: int) -> tuple[Array, Array]:
 
 
 def even_gaussian_rule(spacing: float, reach: float = 7.5) -> tuple[Array, Array]:
-    """Return even nodes for a standard Gaussian, symmetric about 0, with weights that add up to 1.
+    """Return evenly spaced nodes for a standard Gaussian, symmetric about 0, with weights that add up to 1.
 
     >>> x, weights = even_gaussian_rule(0.25)
     >>> round(float(weights @ x**4), 8), round(float(weights @ np.tanh(x) ** 2), 10)

@@ -36,7 +36,7 @@ REACH, PANEL, PHASE = 15.0, 1.0, 10.0
 
 
 def log_harmonic_dimension(dimension: int, degree: int) -> float:
-    """Return log B(d, k), exact to rounding because B is a whole number of arbitrary size (eq. 2).
+    """Return log B(d, k), exact to rounding because B is computed as a Python integer (eq. 2).
 
     >>> round(math.exp(log_harmonic_dimension(10, 3)), 9)
     210.0
@@ -52,8 +52,8 @@ def harmonic_dimension(dimension: int, degree: int) -> float:
     >>> [harmonic_dimension(10, k) for k in (0, 1, 2, 3)]
     [1.0, 10.0, 54.0, 210.0]
     """
-    whole = _harmonic_dimension(dimension, degree)
-    return float(whole) if whole.bit_length() < 1024 else math.inf
+    count = _harmonic_dimension(dimension, degree)
+    return float(count) if count.bit_length() < 1024 else math.inf
 
 
 def _harmonic_dimension(dimension: int, degree: int) -> int:

@@ -4,7 +4,7 @@ States are arrays whose last axis has unit length. Leading axes (points, systems
 include the projection. The methods and their orders (measured in tests/numerics/test_sphere_flow.py) are:
 
 - "rk4": classical Runge-Kutta on the projected field, renormalised after every step (order 4).
-- "exponential": steps of length h along the great circle of the velocity (order 1).
+- "exponential": motion at constant speed along the great circle in the direction of the velocity, for a time h (order 1).
 - "projected": normalise(x + h P_x F) (order 1).
 - "layers": normalise(x + h F), which is the map of a layer of a network with layer normalisation (order 1). Time advances more
   slowly by the factor 1 + h <x, F>. With the corrected step h / (1 - h <x, F>) the map is exactly "projected".

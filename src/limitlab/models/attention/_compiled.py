@@ -205,8 +205,8 @@ def integrate(
 def circle_velocity(angles: Array, even: Array, odd: Array, normalised: bool, factor: float, out: Array) -> None:
     """Write the angular velocities, computed from the Fourier coefficients of the kernels, into `out`.
 
-    The function makes two passes over the tokens with O(n K) operations, and stores K moments. Powers e^{ik theta} are computed by the
-    recurrence z^{k+1} = z z^k.
+    The function makes two passes over the n tokens with O(n m) operations for m coefficients, and stores 2 m moments.
+    Powers e^{ik theta} are computed by the recurrence z^{k+1} = z z^k.
     """
     n, top = angles.size, even.size - 1
     real, imaginary = np.zeros(top + 1), np.zeros(top + 1)

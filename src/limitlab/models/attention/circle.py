@@ -1,8 +1,8 @@
-"""Tokens on the circle, with densities to draw them from and their exact velocities in O(n K) operations.
+"""Tokens on the circle, with densities to draw them from and their exact velocities in O(n m) operations.
 
 With angles theta and K(t) = exp(beta (cos t - 1)), W(t) = -sin(t) K(t), the velocity at theta is the ratio of the means of W and K
 over all tokens (docs/theory/attention.md, eq. 14). The Fourier coefficients of both kernels are Bessel functions that fall faster
-than exponentially beyond k ~ sqrt(beta). A number K of harmonics of the tokens therefore determines the velocity to rounding.
+than exponentially beyond k ~ sqrt(beta). The first m harmonics of the tokens (`harmonics`) therefore determine the velocity to rounding.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def harmonics(beta: float) -> int:
 
 
 def angular_velocity(angles: Array, beta: float, normalised: bool = True) -> Array:
-    """Return the velocity of every token, exact to rounding, from the first harmonics of the tokens in O(n K) operations.
+    """Return the velocity of every token, exact to rounding, from the first m harmonics of the tokens in O(n m) operations.
 
     >>> angular_velocity(np.array([0.0, np.pi / 2]), 0.0).round(12)
     array([ 0.5, -0.5])

@@ -53,11 +53,11 @@ def pair_fraction(gram: ArrayLike, closeness: float = 1e-3, *, antipodal: bool =
     g = _finite(gram)
     n = g.shape[-1]
     close = ((np.abs(g) if antipodal else g) > 1 - closeness).sum(axis=(-2, -1))
-    return np.asarray((close - n) / (n * (n - 1)))[()]  # the diagonal is always close
+    return np.asarray((close - n) / (n * (n - 1)))[()]  # the n entries of the diagonal are always counted
 
 
 def all_close(gram: ArrayLike, closeness: float = 1e-3) -> Array:
-    """Return whether every pair is close.
+    """Return whether every pair has an overlap <x_i, x_j> > 1 - closeness.
 
     >>> bool(all_close(np.ones((3, 3))))
     True
@@ -66,7 +66,7 @@ def all_close(gram: ArrayLike, closeness: float = 1e-3) -> Array:
 
 
 def cluster_count(gram: ArrayLike, closeness: float = 1e-3) -> Array:
-    """Return the number of connected components of the graph of close pairs.
+    """Return the number of connected components of the graph in which tokens with <x_i, x_j> > 1 - closeness are joined.
 
     >>> int(cluster_count([[1.0, 0.9995, 0.0], [0.9995, 1.0, 0.0], [0.0, 0.0, 1.0]]))
     2
@@ -151,7 +151,7 @@ class OverlapProfile:
     pair_probability, clusters
         Share of pairs with overlap above 1 - closeness, and number of connected groups of such pairs.
     closeness
-        The threshold.
+        The number that defines these pairs.
     """
 
     histograms: Array
@@ -163,7 +163,7 @@ class OverlapProfile:
     closeness: float
 
     def collapse_layer(self, share: float = 0.5) -> int | None:
-        """Return the first layer at which this share of the pairs is close, or None if there is none."""
+        """Return the first layer at which `pair_probability` is at least `share`, or None if there is none."""
         reached = np.flatnonzero(self.pair_probability >= share)
         return int(reached[0]) if reached.size else None
 

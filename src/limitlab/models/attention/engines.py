@@ -1,7 +1,7 @@
 """Flows of many small systems with Q = K = V = I, for tokens or their Gram matrices, by compiled adaptive integration.
 
 The Gram matrix of the tokens obeys a closed equation, so that for d >= n the cost does not depend on d (`gram_flow`). For d < n the Gram
-equation is unstable: rounding makes an eigenvalue negative, and overlaps below -1 then diverge. `gram_flow` raises an error in this case,
+equation is unstable. Rounding makes an eigenvalue negative, and overlaps below -1 then diverge. `gram_flow` raises an error in this case,
 and `gram_path` integrates the vectors instead.
 """
 

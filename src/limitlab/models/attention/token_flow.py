@@ -4,8 +4,8 @@ For tokens x_1, ..., x_n on the unit sphere of R^d the drift of token i (before 
 
     F_i(x) = sum over heads of  sum_j A_ij V x_j  +  w sigma(a x_i + b),      A_ij ~ exp(beta <Q x_i, K x_j>),
 
-with rows of A that add up to 1 (softmax attention) or with A_ij = exp(beta <Q x_i, K x_j>) / n (`normalised=False`, the true
-gradient flow when Q = K = V = I). Equations (1)-(4) of docs/theory/attention.md.
+with rows of A that add up to 1 (softmax attention) or with A_ij = exp(beta <Q x_i, K x_j>) / n (`normalised=False`). These are
+equations (1)-(4) of docs/theory/attention.md. With `normalised=False` and Q = K = V = I the flow is the gradient flow of the energy.
 
 Leading axes of x are independent systems, and `beta` may have one value for each system. Score matrices are computed for a block of
 rows at a time, so that no n x n array is stored.

@@ -125,7 +125,7 @@ class SampleSpectrum:
     def stieltjes(self, z: ArrayLike) -> NDArray[Any]:
         """Return the Stieltjes transform of the spectrum, the integral of dmu(x) / (x - z).
 
-        The value is infinite at z = 0 if there is a pole. Real z, which must be outside the support, have real values. A
+        The value is infinite at z = 0 if there is a pole. A real z must be outside the support, and the value is then real. A
         complex z on the real axis inside the support stands for the limit from above.
 
         >>> complex(SampleSpectrum([1.0, 2.0], ratio=0.1).stieltjes(1 + 1j).round(9))
@@ -136,7 +136,7 @@ class SampleSpectrum:
         u = self._solve(upper)
         resolvent = silverstein.total(lambda point: c / (s - point), u, self._population)
         with np.errstate(divide="ignore", invalid="ignore"):
-            # z/u of eq. 10, from (8) itself where both are small
+            # z / u of eq. 10, computed by (8) where z and u are both small
             shrink = np.where((np.abs(u) < s[0] / 2) & (deficit >= 0), deficit - u * resolvent, upper / self._scale / u)
             value = resolvent / shrink / self.ratio / self._scale - (self._null / upper if self._null else 0.0)
         pole = (upper == 0) & (self.atom() > 0 or deficit <= 0)

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import logging
 import math
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -34,11 +35,11 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab._core.array_file import DamagedFile, read_arrays, write_arrays
 from limitlab._core.checkpoints import checkpoint_of
 from limitlab._core.checks import number, whole
 from limitlab._core.cost import FIRST_LOOK, duration
 from limitlab.errors import ConvergenceError, Refused
-from limitlab.numerics.two_time._checkpoint import load_checkpoint, save_checkpoint
 from limitlab.numerics.two_time._memory import History, WholeHistory, triangle_size
 from limitlab.numerics.two_time._thinned import ThinnedHistory, capacity
 
@@ -155,7 +156,7 @@ def march(
     memory_limit
         Largest allowed number of bytes of the two-time functions. If they need more, `march` raises an error at the start.
     checkpoint, checkpoint_every
-        File (npz) for the state of the march, and number of seconds between two saves. If the file exists, the march continues
+        File for the state of the march, and number of seconds between two saves. If the file exists, the march continues
         from the saved state, with the same result to the last bit. The file is removed at the end. Without `checkpoint`, the
         file of a surrounding `limitlab._core.checkpoints.checkpointing` block is used.
     progress
@@ -181,7 +182,7 @@ def march(
         if checkpoint is not None:
             Path(checkpoint).parent.mkdir(parents=True, exist_ok=True)
             signature = Path(checkpoint).stem  # the hash of the system, because two systems may have the same representation
-    resumed = None if checkpoint is None else load_checkpoint(checkpoint, signature, history)
+    resumed = None if checkpoint is None else _load_checkpoint(checkpoint, signature, history)
     flow = _begin(system, history) if resumed is None else Flow(*resumed, {})
     clock = _Clock(steps, per_octave, history.index, progress)
     saved = time.monotonic()
@@ -190,7 +191,7 @@ def march(
             flow = _advance(system, history, flow, step, index)
         clock.tick(index)
         if checkpoint is not None and time.monotonic() - saved > checkpoint_every:
-            save_checkpoint(checkpoint, signature, history, flow.rates, flow.forcings)
+            _save_checkpoint(checkpoint, signature, history, flow.rates, flow.forcings)
             saved = time.monotonic()
     if checkpoint is not None:
         Path(checkpoint).unlink(missing_ok=True)
@@ -302,6 +303,65 @@ class _Clock:
         self.last = now
         share = (self.work[-1] - self.work[done]) / (self.work[done] - self.work[self.first])
         self.callback(Progress(done, self.steps, now - self.began, (now - self.began) * float(share)))
+
+
+# -- saved states -------------------------------------------------------------------------------------------------------
+
+
+def _save_checkpoint(
+    path: str | os.PathLike[str],
+    signature: str,
+    history: History,
+    rates: Mapping[str, float],
+    forcings: Mapping[str, Floats | float],
+) -> None:
+    """Write the history up to its newest point, and the flow there.
+
+    The file is replaced atomically, so that a reader finds either the earlier file or the new file.
+    """
+    arrays: dict[str, NDArray[Any]] = {f"history/{name}": array for name, array in history.state().items()}
+    arrays |= {f"path/{name}": path[: history.index + 1] for name, path in history.paths.items()}
+    arrays |= {f"record/{name}": path[: history.index + 1] for name, path in history.records.items()}
+    arrays |= {f"rate/{name}": np.array(rate) for name, rate in rates.items()}
+    arrays |= {f"forcing/{name}": np.asarray(forcing) for name, forcing in forcings.items()}
+    write_arrays(path, arrays, {"signature": signature, "index": int(history.index)})
+
+
+def _load_checkpoint(
+    path: str | os.PathLike[str], signature: str, history: History
+) -> tuple[dict[str, float], dict[str, Floats | float]] | None:
+    """Fill the history from a file and return rates and forcings at its newest point, or None if there is no file.
+
+    Raise ValueError if the file belongs to another system or grid, is damaged, or was written by another version.
+    """
+    try:
+        about, arrays = read_arrays(path)
+        if about["signature"] != signature:
+            raise ValueError(
+                f"checkpoint = {str(path)!r} is not allowed: the file was written by another integration ({about['signature']}); "
+                "give another file or remove it"
+            )
+        parts: dict[str, dict[str, NDArray[Any]]] = {kind: {} for kind in ("history", "path", "record", "rate", "forcing")}
+        for name, array in arrays.items():
+            kind, _, rest = name.partition("/")
+            parts[kind][rest] = array
+        history.index = int(about["index"])
+        for values_of, saved in ((history.paths, parts["path"]), (history.records, parts["record"])):
+            for name, values in values_of.items():
+                values[: history.index + 1] = saved[name]
+        history.restore(parts["history"])
+    except FileNotFoundError:
+        return None
+    except (DamagedFile, KeyError) as error:
+        raise ValueError(
+            f"checkpoint = {str(path)!r} is not allowed: it is damaged or from another version of limitlab ({error}); remove it or give "
+            "another file"
+        ) from None
+    rates = {name: float(value) for name, value in parts["rate"].items()}
+    forcings: dict[str, Floats | float] = {
+        name: value if value.ndim else float(value) for name, value in parts["forcing"].items()
+    }
+    return rates, forcings
 
 
 # -- extrapolation ------------------------------------------------------------------------------------------------------

@@ -68,7 +68,7 @@ class History(Protocol):
         """Return int_s^t f(u) X(u, s) du."""
 
     def after_start(self, f: Floats, name: str) -> Floats:
-        """Return `after` for an auxiliary X whose weight is near u = s. The newest row of X must be 0."""
+        """Return `after` for an auxiliary X that is concentrated near u = s. The newest row of X must be 0."""
 
     def before(self, f: Floats, name: str) -> Floats:
         """Return int_0^s f(u) X(s, u) du."""
@@ -90,9 +90,9 @@ class History(Protocol):
 
 
 class Integrals(ABC):
-    """Base class of histories that computes memory integrals, by name of the function, with the functions of `memory()`.
+    """Base class of histories, with memory integrals over a two-time function that is selected by its name.
 
-    Compiled code uses the same functions.
+    The integrals are the static functions of `memory()`, which compiled code calls too.
 
     Attributes
     ----------
@@ -112,7 +112,7 @@ class Integrals(ABC):
         return np.asarray(memory.after(memory, f, self.numbers[name]))
 
     def after_start(self, f: Floats, name: str) -> Floats:
-        """Return `after` for an auxiliary X whose weight is near u = s. The newest row of X must be 0."""
+        """Return `after` for an auxiliary X that is concentrated near u = s. The newest row of X must be 0."""
         memory = self.memory()
         return np.asarray(memory.after_start(memory, f, self.numbers[name]))
 
@@ -226,7 +226,10 @@ class WholeMemory(NamedTuple):
 
     @staticmethod
     def after_start(memory: Any, f: Any, number: int) -> Any:
-        """Return `after`, which needs no separate treatment here. (A named tuple cannot have two names for a function.)"""
+        """Return `after`, because a whole history needs no other rule.
+
+        The body is repeated because a named tuple cannot have two names for a function.
+        """
         result = np.zeros(f.size)
         _dense_after(memory.triangles[number], f, memory.step, result)
         return result

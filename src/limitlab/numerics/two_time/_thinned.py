@@ -11,10 +11,10 @@ and the weights of an integral are
 so that the rule *is* the trapezoid rule for all functions that the cubics reproduce. Its error is therefore the sum of the trapezoid
 error of the fine grid, which can be extrapolated, and an interpolation error, which depends on the number of points per octave.
 
-The spacings are powers of two of the *index* for a reason. When an end advances, points are only dropped, so that every point that is
-stored now was stored before. No value has to be interpolated again, and the weight of a point changes only when a neighbour is dropped.
-Points at fixed distances from the moving end are also accurate, but the weight of an old event then oscillates, and these oscillations are
-amplified.
+Whether a point is stored depends on its *index*, so that points are only dropped when the end advances, and every point that is stored
+now was stored before. No value has to be interpolated again, and the weight of a point changes only when a neighbour is dropped.
+Points at fixed distances from the moving end are also accurate, but the weight of a fixed time then oscillates as the end advances, and
+the equations amplify these oscillations.
 
 A row at time t stores O(p log i) of its i columns. A dropped column is not needed again. The remaining column s covers all u from s to t,
 and it stores points u that are dense near s and near t. The row of a stored s has a separate list of columns. Both memory integrals at

@@ -31,7 +31,7 @@ def _compiled(name: str, what: str, choose: Callable[..., Any]) -> Callable[...,
 newest = _compiled("newest", "X(t, .), which may be written to.", lambda memory, number: memory.instance_class.newest)
 after_start = _compiled(
     "after_start",
-    "int_s^t f(u) X(u, s) du for an X whose weight is near u = s and whose newest row is 0.",
+    "int_s^t f(u) X(u, s) du for an X that is concentrated near u = s and whose newest row is 0.",
     lambda memory, f, number: memory.instance_class.after_start,
 )
 before = _compiled("before", "int_0^s f(u) X(s, u) du.", lambda memory, f, number: memory.instance_class.before)
