@@ -33,7 +33,7 @@ from typing import Any
 
 from limitlab._core.draws import is_builtin
 from limitlab._core.law import Law
-from limitlab._core.listing import index
+from limitlab._core.lazy import index
 from limitlab.errors import Refused, did_you_mean
 
 ENTRY_POINTS = "limitlab.laws"

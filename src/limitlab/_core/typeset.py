@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
 
-from limitlab._core.tables import GREEK
+from limitlab._core.page import GREEK
 
 CAPITALS = ("Gamma", "Delta", "Theta", "Lambda", "Sigma", "Phi", "Psi", "Omega")
 GREEK_TEX = {name: rf"\{name}" for name in (*GREEK, *CAPITALS)} | {

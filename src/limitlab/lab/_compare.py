@@ -111,7 +111,7 @@ class Comparison(Described):
 
     def plot(self) -> Figure:
         """Draw the gap against size with error bars, one panel per observable."""
-        from limitlab.lab._comparison_figure import comparison_figure
+        from limitlab.lab.result_figures import comparison_figure
 
         return comparison_figure(self)
 

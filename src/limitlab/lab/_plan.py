@@ -16,8 +16,8 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from limitlab._core.cost import Pace
+from limitlab._core.declaration import Parameter
 from limitlab._core.law import Law
-from limitlab._core.parameters import Parameter
 from limitlab._core.registry import law_at_defaults
 from limitlab.errors import Refused, UnreachableTarget, did_you_mean
 

@@ -25,9 +25,8 @@ from limitlab._core.registry import law_at_defaults
 from limitlab._core.results import NOT_STATED, package_version, relative_error, to_dataset
 from limitlab.errors import Refused
 from limitlab.lab.engines import Engine, check_engine
-from limitlab.lab.grid import Grid, read_grid, simulation_tasks, theory_tasks
+from limitlab.lab.grid import Grid, parse_range, read_grid, simulation_tasks, theory_tasks
 from limitlab.lab.progress import ProgressOption
-from limitlab.lab.ranges import parse_range
 from limitlab.lab.store import BLOCK, FORMAT, Cell, Region, Regions, Store
 from limitlab.lab.tasks import LawTask, RunResult, TaskFailure, plain_numbers, run_tasks
 

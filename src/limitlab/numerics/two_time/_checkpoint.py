@@ -1,4 +1,4 @@
-"""Saved states of marches in files of arrays (`limitlab._core.array_file`), which are replaced atomically."""
+"""Saved states of marches in files of arrays (`limitlab._core.files`), which are replaced atomically."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab._core.array_file import DamagedFile, read_arrays, write_arrays
+from limitlab._core.files import DamagedFile, read_arrays, write_arrays
 from limitlab.numerics.two_time._memory import History
 
 Floats = NDArray[np.float64]
