@@ -1,5 +1,7 @@
 """The description of a law, made from its declaration, for `Ridge?`, for the command line and for the pages.
 
+The sources of a law come from the bibliography `references.bib`, whose keys the law names.
+
 >>> from limitlab.laws import Ridge
 >>> print(full_docstring(Ridge).split("\\n")[0])
 What are the train and test errors of ridge regression with p features and n samples?
@@ -76,7 +78,7 @@ def law_page(law: Declaration) -> Page:
 
 
 def titled(law: Declaration, swept: Iterable[str] = ()) -> str:
-    """Return a law with its parameters, without the swept ones.
+    """Return the name of a law with its parameters as text, without the swept parameters.
 
     Parameters that change only the accuracy or the experiment, and parameters that are None, are named only if they were changed.
 
@@ -134,7 +136,7 @@ def _titled(name: str, words: str, symbol: str) -> str:
     return f"{name}{': ' if name else ''}{words}{f' (symbol {symbol})' if symbol else ''}"
 
 
-# -- what a parameter may be --------------------------------------------------------------------------------------------
+# -- allowed values -----------------------------------------------------------------------------------------------------
 
 
 def allowed(law: type[Declaration], name: str) -> str:
@@ -156,7 +158,7 @@ def allowed(law: type[Declaration], name: str) -> str:
 
 
 def kind_of(annotation: Any) -> Kind:
-    """Return how the text of an option is read, which follows from the type of the parameter.
+    """Return the kind of a parameter, which decides how the text of its option is read.
 
     >>> [kind_of(annotation) for annotation in (float, int, bool, str, tuple[float, ...], float | tuple[float, ...])]
     ['number', 'whole', 'truth', 'name', 'sequence', 'series']

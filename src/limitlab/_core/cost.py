@@ -342,7 +342,7 @@ def check_prediction(law: Estimated) -> None:
 
 
 def _smaller(law: Estimated, size: int) -> str:
-    """Return the remedy that names whole numbers among the parameters, if some are larger than the size."""
+    """Return an addition to the remedy, which names the whole-number parameters that are larger than the size."""
     wholes = {
         name: getattr(law, name)
         for name, meta in type(law).parameters().items()

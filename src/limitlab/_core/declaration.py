@@ -78,7 +78,7 @@ class Parameter:
 
     @property
     def bounded(self) -> bool:
-        """Whether there is a bound."""
+        """Whether the parameter has a bound."""
         return any(bound is not None for bound in (self.above, self.least, self.below, self.most))
 
     @property
@@ -164,7 +164,8 @@ def parameter(
         How an experiment of a given size turns it into a whole number, for example round("size * value") samples. The comparison
         then takes the prediction at the ratio that was simulated.
     finer
-        The factor of a solver option that makes the prediction more accurate (2 for points of a grid, 0.01 for a tolerance).
+        For a solver option, the factor by which its value is multiplied to make the prediction more accurate (2 for the points of
+        a grid, 0.01 for a tolerance).
 
     Examples
     --------
@@ -282,11 +283,11 @@ def observable(
         Exponent r of the gap between experiment and limit, gap ~ size^-r. The default is that of the law's `simulation`. `math.inf`
         states that there is no gap. Two numbers state that the exponent lies between them.
     scalar
-        Whether it does not depend on the law's coordinates.
+        Whether the observable does not depend on the law's coordinates.
     dims
         Dimensions of its own, for raw samples such as eigenvalues.
     compared
-        Whether a comparison judges it. False for a quantity that only the prediction or only the experiment has, such as a
+        Whether a comparison judges the observable. False for a quantity that only the prediction or only the experiment has, such as a
         threshold or raw eigenvalues.
 
     Examples
@@ -538,8 +539,7 @@ class Declaration(BaseModel):
     def natural_scale(self, observable: str) -> float:
         """Return the smallest scale against which an observable is judged, or 0.
 
-        With 0 the scale is the largest predicted value. A positive scale is for observables whose values may be tiny. An example is
-        the train error at late times, whose scale is tau^2.
+        With 0 the scale is the largest predicted value. A positive scale is for observables whose values may be tiny.
 
         An example is the train error at late times, whose scale is tau^2.
         """

@@ -178,9 +178,10 @@ def _is_running(process: int) -> bool:
 
 
 def _swap_directory(new: Path, final: Path) -> None:
-    """Put a directory in the place of another one.
+    """Replace a directory by a new one.
 
-    This takes two steps. If another process interferes between the two steps, they are repeated.
+    The old directory is renamed, and then the new directory gets its name. If another process writes a directory of this name between
+    the two steps, they are repeated.
     """
     for _ in range(100):
         try:

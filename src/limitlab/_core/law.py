@@ -318,7 +318,7 @@ def is_intended(error: Exception) -> bool:
 
 
 def check_divergence(law: Declaration, values: Mapping[str, Any], size: int) -> None:
-    """Raise `NotComputable` if an experiment ended in NaN."""
+    """Raise `NotComputable` if an observable of an experiment contains NaN."""
     observed = type(law).outputs()
     arrays = {name: np.asarray(value) for name, value in values.items() if name in observed}
     bad = [name for name, array in arrays.items() if array.dtype.kind == "f" and np.isnan(array).any()]
@@ -340,7 +340,10 @@ def _raised_in(error: Exception) -> str:
 
 
 def _extremes(law: Declaration) -> dict[str, Any]:
-    """Return the parameters that are furthest from their defaults; if no parameter is far from its default, all that differ."""
+    """Return the parameters that are far from their defaults, or all that differ from their defaults if none is far.
+
+    Values whose text has 60 characters or more are omitted.
+    """
     changed = {
         name: value
         for name, meta in type(law).parameters().items()
@@ -355,7 +358,7 @@ def _default(law: Declaration, name: str) -> Any:
 
 
 def _distance(value: Any, default: Any) -> float:
-    """Return the largest factor between the sizes of two parameters."""
+    """Return the largest factor by which a number in a value is larger or smaller than the numbers in the default."""
     usual = max((abs(number) for number in numbers_in(default) if math.isfinite(number)), default=1.0) or 1.0
     sizes = [abs(number) for number in numbers_in(value) if number and math.isfinite(number)]
     return max((max(size / usual, usual / size if size * 1e300 > usual else math.inf) for size in sizes), default=1.0)

@@ -130,7 +130,7 @@ class Check:
         self.criteria.append(Criterion(name, value, f"equal to {target}", bool(value == target)))
 
     def true(self, name: str, value: bool) -> None:
-        """Demand a condition that is not a number.
+        """Demand that a condition holds.
 
         `name` is a sentence that states the condition.
         """

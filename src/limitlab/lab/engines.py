@@ -438,7 +438,7 @@ class CappedWorkers(Executor):
     def _run(self, future: Future[Any], request: bytes, on_part: Callable[[Any], None] | None) -> None:
         """Run a task in a worker.
 
-        Its future is "running" only when the result is there, so that it can be cancelled until then.
+        Its future is "running" only when the result has arrived, so that it can be cancelled until then.
         """
         worker = self._free_worker()
         reusable = False

@@ -231,9 +231,10 @@ def _reason(entry: EntryEstimate, off: bool, misfit: bool, width: float, resolut
 
 
 def _bound_by_size(entry: EntryEstimate, width: float, room: float) -> bool:
-    """Return whether finite-size effects, not noise, make the budget too wide.
+    """Return whether finite-size and numerical errors, not noise, make the budget too wide.
 
-    An allowance may itself be mostly noise.
+    These errors must exceed half of the room. They do not count if the noise alone exceeds the room and the allowance is at most half
+    of the noise, because such an allowance may itself be mostly noise.
     """
     noise = width - entry.allowance - entry.numerical
     if entry.allowance + entry.numerical < room / 2:
@@ -270,7 +271,8 @@ def _row(
 def _draws_needed(entry: EntryEstimate, width: float, room: float, draws: int) -> int:
     """Return the draws per size at which the budget is small enough.
 
-    Noise, and an allowance that is noise, decrease as the inverse square root of the draws.
+    The noise decreases as the inverse square root of the draws. If the other two errors reach half of the room, the whole budget is
+    assumed to decrease in this way, and it must fall to half of the room.
     """
     fixed = entry.allowance + entry.numerical
     noise = width - fixed
@@ -380,7 +382,7 @@ def with_error_floor(errors: Array, floor: float) -> Array:
     """Return standard errors with a lower bound, because a few draws of a discrete observable can be identical.
 
     The typical error of an entry is the geometric mean over the sizes. If all errors of the entry vanish and those of other entries
-    do not, it is the median of the other typical errors. An error below a third of the typical error is raised to this third.
+    do not, its typical error is the median of the other typical errors. An error below a third of the typical error is raised to this third.
 
     >>> with_error_floor(np.array([[0.02], [0.0], [0.005]]), floor=1e-12).round(4).ravel().tolist()
     [0.02, 0.0033, 0.005]

@@ -116,7 +116,7 @@ def draw_line(
 ) -> None:
     """Draw the line of a prediction.
 
-    Of many curves each has the shade of its rank; over names the line becomes dots.
+    If there are many curves, `color_index` sets the shade of each curve. Along a dimension of names the line becomes separate marks.
     """
     if color_index is None:
         theory_line(axes, x, y, index, label, **({"linestyle": "none", "marker": "_", "markersize": 18} if dots else {}))
@@ -275,7 +275,7 @@ def draw_along(axes: Axes, name: str, result: Judged) -> None:
 def draw_gaps(axes: Axes, result: Judged, names: Sequence[str]) -> None:
     """Draw the relative gaps against size, beside the declared rate.
 
-    Of many observables those with the largest gaps are drawn.
+    If there are more than `MOST_GAPS` observables, those with the largest gaps are drawn.
     """
     data = result.dataset
     sizes = data["size"].values.astype(float)

@@ -178,7 +178,7 @@ _cache: ContextVar[Path | None] = ContextVar("limitlab_cache", default=None)
 def caching(folder: str | os.PathLike[str] | None) -> Iterator[None]:
     """Make sweeps and comparisons without a store read and write their cells in `folder` within a block.
 
-    With None there is no folder.
+    With None no folder is used.
 
     Any number of sweeps, comparisons and reports can share a folder, because the name of a cell is the hash of all its inputs.
 
@@ -559,7 +559,7 @@ class Regions:
         self.group = zarr.open_group(folder, mode="w", zarr_format=2)  # in format 3 texts have no specified encoding yet
 
     def array(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], axes: Sequence[int], share: int) -> Region:
-        """Return a new array; `axes` are the dimensions of `shape` in their order on disk, `share` is the number of variables."""
+        """Return a new array; `axes` are the dimensions of `shape` in their order on disk, and `share` variables divide `BLOCK`."""
         return Region(self, name, shape, dtype, tuple(axes), BLOCK // share)
 
     def create(self, name: str, shape: tuple[int, ...], chunks: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
@@ -655,7 +655,7 @@ class Region:
 def chunks_of(shape: tuple[int, ...], most: int) -> tuple[int, ...]:
     """Return lengths of chunks of at most `most` numbers.
 
-    A chunk has whole last dimensions, then a part of one dimension, then single indices.
+    From the last dimension to the first, a chunk contains whole dimensions, then a part of one dimension, then single indices.
 
     >>> chunks_of((100, 5, 1000), 3000), chunks_of((100, 5, 1000), 300), math.prod(chunks_of((7, 3), 50))
     ((1, 3, 1000), (1, 1, 300), 21)
