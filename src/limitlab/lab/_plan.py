@@ -58,8 +58,8 @@ def plan(
     bounds
         The interval of the parameter (default: its allowed range, reduced to a practical range).
     prefer
-        Which of several answers is returned. A learning curve that is not monotone can have several answers. "nearest" is the answer nearest to the
-        present value of the law. All answers are in `solutions`.
+        Which of several answers is returned. A learning curve that is not monotone can have several answers. "nearest" is the
+        answer nearest to the present value of the law. All answers are in `solutions`.
 
     Returns
     -------

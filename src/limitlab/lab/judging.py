@@ -382,7 +382,8 @@ def with_error_floor(errors: Array, floor: float) -> Array:
     """Return standard errors with a lower bound, because a few draws of a discrete observable can be identical.
 
     The typical error of an entry is the geometric mean over the sizes. If all errors of the entry vanish and those of other entries
-    do not, its typical error is the median of the other typical errors. An error below a third of the typical error is raised to this third.
+    do not, its typical error is the median of the other typical errors. An error below a third of the typical error is raised to
+    this third.
 
     >>> with_error_floor(np.array([[0.02], [0.0], [0.005]]), floor=1e-12).round(4).ravel().tolist()
     [0.02, 0.0033, 0.005]
