@@ -10,7 +10,7 @@ import time
 
 import numpy as np
 
-from limitlab._core.blas import single_threaded
+from limitlab._core.cost import single_threaded
 from limitlab.laws import TwoGaussians
 from limitlab.laws.mean_field._training import ramp_sgd
 from timing import print_ratios

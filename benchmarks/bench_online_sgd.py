@@ -10,7 +10,7 @@ import time
 
 import numpy as np
 
-from limitlab._core.blas import single_threaded
+from limitlab._core.cost import single_threaded
 from limitlab.models.activations import Activation
 from limitlab.models.online import TeacherStudent, full_overlap_paths, overlap_path
 from timing import print_ratios

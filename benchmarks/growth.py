@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from limitlab._core.blas import single_threaded
+from limitlab._core.cost import single_threaded
 from limitlab.lab import sweep
 from limitlab.laws import OnlineSingleIndex, RandomFeaturesRidge, Ridge, TwoLayerDynamics, ntk
 from limitlab.models.online import full_overlap_paths

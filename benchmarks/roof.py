@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from limitlab._core.blas import single_threaded
+from limitlab._core.cost import single_threaded
 from limitlab.laws import OnlineSingleIndex, RandomFeaturesRidge, Ridge, TwoLayerDynamics, ntk
 from limitlab.laws.mean_field._training import ramp_sgd
 from limitlab.models.attention import Attention

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from limitlab._core.blas import single_threaded
+from limitlab._core.cost import single_threaded
 
 
 def clock(function: Callable[..., Any], *arguments: Any) -> tuple[float, Any]:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import limitlab
-from limitlab._core import index, listing
+from limitlab._core import index, lazy
 from limitlab.lab.claims import all_claims
 from limitlab.lab.figures import all_figures
 from markdown_blocks import ROOT
@@ -70,8 +70,8 @@ def test_a_public_name_can_be_used_and_explains_itself(name: str) -> None:
 
 def test_the_index_knows_every_law_claim_and_figure() -> None:
     """Everything that the modules define is in the index, and the index names nothing else."""
-    assert set(listing.index()["claims"]) == {claim for claim, one in all_claims().items() if not one.package}
-    assert set(listing.index()["figures"]) == {name for name in all_figures() if ":" not in name}
+    assert set(lazy.index()["claims"]) == {claim for claim, one in all_claims().items() if not one.package}
+    assert set(lazy.index()["figures"]) == {name for name in all_figures() if ":" not in name}
 
 
 def test_unknown_names_are_attribute_errors_with_a_hint() -> None:

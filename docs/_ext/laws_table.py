@@ -14,8 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from limitlab._core.declaration import VOCABULARY
 from limitlab._core.law import Law
-from limitlab._core.observables import VOCABULARY
 from limitlab._core.registry import all_laws, find_law, laws_by_subject
 from limitlab._core.typeset import Formula, parts
 from limitlab.lab.claims import all_claims, claims_of

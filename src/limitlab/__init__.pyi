@@ -9,7 +9,7 @@ from . import numerics as numerics
 from . import plotting as plotting
 from . import show as show
 from . import testing as testing
-from ._core.checkpoints import checkpointing as checkpointing
+from ._core.files import checkpointing as checkpointing
 from ._core.cost import limits as limits
 from ._core.registry import load_laws as load_laws
 from .applied.forecast import Forecast as Forecast
@@ -22,7 +22,7 @@ from .lab._reproduce import reproduce as reproduce
 from .lab._sweep import sweep as sweep
 from .lab.store import caching as caching
 from .lab.figures import figure as figure
-from .lab.verification import verify as verify
+from .lab.claims import verify as verify
 from .show.explorer import explore as explore
 
 __version__: str

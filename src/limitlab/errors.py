@@ -40,7 +40,7 @@ class ConvergenceError(RuntimeError):
     Attributes
     ----------
     estimate
-        The best value that the solver had.
+        The best value that the solver has computed.
     accuracy
         The estimated error of `estimate`.
     """
@@ -59,7 +59,7 @@ class NotComputable(RuntimeError):
 
 
 class UnreachableTarget(Refused):
-    """The error of a plan for a value that the law does not take at any allowed parameter.
+    """The error of `plan` for a target that the law does not reach at any allowed value of the parameter.
 
     Attributes
     ----------
@@ -81,7 +81,7 @@ class TooCostly(Refused):
     Attributes
     ----------
     cost
-        The estimate.
+        The estimated memory and operations.
     """
 
     def __init__(self, message: str, cost: Any = None):

@@ -24,10 +24,10 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from limitlab._core.about import bibliography
+from limitlab._core.declaration import KINDS, Parameter
 from limitlab._core.draws import is_builtin
 from limitlab._core.law import Law
-from limitlab._core.parameters import KINDS, Parameter
-from limitlab._core.references import bibliography
 from limitlab._core.results import NOT_STATED, scale_of
 from limitlab._core.vocabulary import FORMER_NAMES
 from limitlab.lab import compare, sweep

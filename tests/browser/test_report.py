@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from limitlab.lab.check import Criterion
-from limitlab.lab.claims import Claim, Outcome
-from limitlab.lab.verification import Record
+from limitlab.lab.claims import Claim, Outcome, Record
 from limitlab.show.report._cards import claim_card, ledger_table
 from limitlab.show.report._page import Picture, page, section
 from limitlab.show.report._write import header, summary_bar

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from limitlab._core.apportion import apportion
+from limitlab._core.declaration import apportion
 
 
 @pytest.mark.parametrize("size", [3, 7, 50, 101])

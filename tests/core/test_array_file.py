@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays_of
 
-from limitlab._core.array_file import DamagedFile, pack, read_arrays, unpack, write_arrays
+from limitlab._core.files import DamagedFile, pack, read_arrays, unpack, write_arrays
 
 TYPES = st.one_of(
     arrays_of.floating_dtypes(), arrays_of.integer_dtypes(), arrays_of.boolean_dtypes(), arrays_of.complex_number_dtypes(),

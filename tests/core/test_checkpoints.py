@@ -13,7 +13,7 @@ import pytest
 import xarray as xr
 
 from limitlab._core import checkpoints
-from limitlab._core.checkpoints import SavedState, checkpoint_of, checkpointing
+from limitlab._core.files import SavedState, checkpoint_of, checkpointing
 from limitlab.laws import CircleMeanField, NoisyMeanField, OnlineSingleIndex, PopulationFlow, TwoGaussians, TwoLayerDynamics
 from limitlab.laws.attention._circle_density import volume_density
 

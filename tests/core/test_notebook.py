@@ -17,8 +17,7 @@ import limitlab as ll
 from limitlab._core.about import full_docstring
 from limitlab._core.declaration import own_docstring
 from limitlab.lab.check import Criterion
-from limitlab.lab.claims import Outcome, find_claims
-from limitlab.lab.verification import Record
+from limitlab.lab.claims import Outcome, Record, find_claims
 
 
 def balanced(html: str) -> str:

@@ -328,8 +328,7 @@ def hostile_result(make: Maker, law: Law, folder: Path) -> Path:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         result = type(make.pick([law]))().theory() if make.chance(0.5) else all_laws()["Ridge"]().theory()
-    from limitlab._core.page import jsonable
-    from limitlab._core.tables import describe_result
+    from limitlab._core.page import describe_result, jsonable
 
     odd = ["", "x", "{}", "[]", '{"ratio": "__import__(1)"}', 3, -1.0, "os:system", "[" * 5000]
     attributes = ("law", "parameters", "kind", "version", "revision")

@@ -89,7 +89,7 @@ def judged(kind: str, seed: int, number: int, folder: Path) -> dict[str, Any]:
 
 def of_error(error: Exception) -> str:
     """What kind of end an error is: a sentence of ours, or not."""
-    from limitlab._core.failures import is_intended
+    from limitlab._core.law import is_intended
     from limitlab.errors import TooCostly
 
     failures = getattr(error, "failures", ())

@@ -8,8 +8,7 @@ import pytest
 
 from limitlab._core.registry import all_laws
 from limitlab.lab.check import Check, Criterion
-from limitlab.lab.claims import Claim, Outcome, all_claims, claim, find_claims, laws_of_claims
-from limitlab.lab.verification import from_json, to_json, verify
+from limitlab.lab.claims import Claim, Outcome, all_claims, claim, find_claims, from_json, laws_of_claims, to_json, verify
 from limitlab.laws import NearestNeighbours
 
 IDS = (
@@ -169,7 +168,7 @@ def test_a_broken_check_fails_and_does_not_stop_the_others(monkeypatch):
     false = dataclasses.replace(broken, id="X2", check=lambda check: check.below("one", 1.0, 0.0))
     pending = Claim("X3", "test", "no check yet")
     known = {one.id: one for one in (broken, false, pending)}
-    monkeypatch.setattr("limitlab.lab.verification.find_claims", lambda ids: [known[one] for one in ids])
+    monkeypatch.setattr("limitlab.lab.claims.find_claims", lambda ids: [known[one] for one in ids])
     records = verify([broken, false, pending])
     assert [record.status for record in records] == ["fail", "fail", "not implemented"]
     assert "no luck" in records[0].error

@@ -12,7 +12,7 @@ import xarray as xr
 from sweep_toys import Fragile, ShrunkMean
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from limitlab._core.blas import single_threaded
+from limitlab._core.cost import single_threaded
 from limitlab.lab import SweepError, sweep
 from limitlab.lab.engines import EngineError, available_cores, completed
 from limitlab.laws import Ridge

@@ -11,11 +11,10 @@ from matplotlib.figure import Figure
 
 from limitlab._core.registry import all_laws
 from limitlab.lab import compare, optimal, plan, sweep
-from limitlab.lab._comparison_figure import comparison_figure
 from limitlab.lab.claims import all_claims
 from limitlab.lab.figures import all_figures, describe_figures, find_figure
 from limitlab.lab.figures import figure as make_figure
-from limitlab.lab.result_figures import answer_figure, simulation_figure, sweep_figure
+from limitlab.lab.result_figures import answer_figure, comparison_figure, simulation_figure, sweep_figure
 from limitlab.laws import EarlyStopping, LinearNetwork, NearestNeighbours, Ridge
 from limitlab.plotting.output import rendered
 from limitlab.plotting.panels import drawable, geometric, label_of, wide

@@ -24,11 +24,10 @@ from typer.testing import CliRunner
 
 import limitlab as ll
 from limitlab._core import registry
-from limitlab.lab.claims import all_claims, claims_of
+from limitlab.lab.claims import ClaimTask, all_claims, claims_of
 from limitlab.lab.figures import describe_figures, find_figure
 from limitlab.lab.sweepfile import read_sweep
 from limitlab.lab.tasks import key_of
-from limitlab.lab.verification import ClaimTask
 from limitlab.show.cli import app
 from limitlab.show.explorer._address import explorable, matching, start
 from limitlab.show.explorer._page import equations

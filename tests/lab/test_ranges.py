@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from limitlab.lab.ranges import parse_range
+from limitlab.lab.grid import parse_range
 
 
 def test_the_three_forms():

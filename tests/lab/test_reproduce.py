@@ -118,8 +118,7 @@ def test_nothing_is_unpickled(tmp_path):
 
 
 def test_json_of_a_command(tmp_path):
-    from limitlab._core.page import jsonable
-    from limitlab._core.tables import describe_result
+    from limitlab._core.page import describe_result, jsonable
 
     law = Ridge(ratio=1.0, ridge=0.0)
     (tmp_path / "x.json").write_text(json.dumps(jsonable(describe_result(law.theory()))))

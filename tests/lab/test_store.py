@@ -13,8 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sweep_toys import Decay, Fragile, ShrunkMean, tree
 
-from limitlab._core.array_file import read_arrays, write_arrays
-from limitlab._core.files import clean_leftovers, replacing, write_whole
+from limitlab._core.files import clean_leftovers, read_arrays, replacing, write_arrays, write_whole
 from limitlab.lab import SweepError, SweepInterrupted, sweep
 from limitlab.lab.store import Cell, Cells, DamagedCell, Store, open_result, pack, read_dataset, unpack
 from limitlab.laws import Ridge

@@ -2,8 +2,7 @@
 
 import pytest
 
-from limitlab._core.observables import VOCABULARY
-from limitlab._core.parameters import KINDS
+from limitlab._core.declaration import KINDS, VOCABULARY
 from limitlab._core.registry import all_laws
 from limitlab.laws import MaxMargin
 

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
+from limitlab._core.declaration import parameter
 from limitlab._core.law import Law
-from limitlab._core.parameters import parameter
 from limitlab.models._activation_table import TABLE
 from limitlab.models.activations import NAMES, Activation, Moments, hermite, moments
 from limitlab.numerics.gaussian import expectation, hermite_coefficients, hermite_values, norm, pair_expectation

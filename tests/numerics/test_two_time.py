@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from limitlab._core.array_file import read_arrays, write_arrays
+from limitlab._core.files import read_arrays, write_arrays
 from limitlab.errors import ConvergenceError
 from limitlab.numerics.two_time import (
     Flow,

@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 from typer.testing import CliRunner
 
 from limitlab.lab import compare
-from limitlab.lab.extrapolated import extrapolated, extrapolated_runs
 from limitlab.lab.figures import all_figures
 from limitlab.lab.figures import figure as make_figure
+from limitlab.lab.judging import extrapolated, extrapolated_runs
 from limitlab.laws import EarlyStopping, Ridge
 from limitlab.plotting.output import COLUMNS, panels_without_data, plotted_data, rendered
 from limitlab.plotting.style import legend_of_styles, new_figure, simulation_points, theory_line

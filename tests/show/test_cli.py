@@ -396,7 +396,7 @@ def make_claim(passed: bool | None) -> Claim:
 def with_claims(monkeypatch: pytest.MonkeyPatch, *claims: Claim) -> None:
     """A ledger of these claims alone."""
     known = {claim.id: claim for claim in claims}
-    for place in ("limitlab.lab.verification.find_claims", "limitlab.lab.claims.find_claims"):  # the importer first
+    for place in ("limitlab.lab.claims.find_claims", "limitlab.lab.claims.find_claims"):  # the importer first
         monkeypatch.setattr(place, lambda ids=(): [known[one] for one in ids or known])
 
 

@@ -19,10 +19,9 @@ from typer.testing import CliRunner
 from limitlab._core.page import Code
 from limitlab._core.registry import law_id
 from limitlab.lab.check import Criterion
-from limitlab.lab.claims import Claim, Outcome, all_claims
+from limitlab.lab.claims import Claim, Outcome, Record, all_claims
 from limitlab.lab.figures import describe_figures
 from limitlab.lab.tasks import run_tasks
-from limitlab.lab.verification import Record
 from limitlab.laws import Law, NearestNeighbours, parameter
 from limitlab.plotting.style import COLOURS, new_figure, simulation_points
 from limitlab.show.cli import app
@@ -224,7 +223,7 @@ def test_exit_code_1_when_something_failed(monkeypatch: pytest.MonkeyPatch, tmp_
         check=lambda check: check.below("x", 2.0, 1.0),
     )
     monkeypatch.setattr("limitlab.show.report._write.all_claims", lambda: {"X2": bad})
-    monkeypatch.setattr("limitlab.lab.verification.find_claims", lambda ids: [bad])
+    monkeypatch.setattr("limitlab.lab.claims.find_claims", lambda ids: [bad])
     path = tmp_path / "report.html"
     result = CliRunner().invoke(app, ["report", "--laws", "nearest-neighbours", "--workers", "1", "--out", str(path)])
     assert result.exit_code == 1, result.output

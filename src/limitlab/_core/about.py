@@ -1,5 +1,7 @@
 """The description of a law, made from its declaration, for `Ridge?`, for the command line and for the pages.
 
+The sources of a law come from the bibliography `references.bib`, whose keys the law names.
+
 >>> from limitlab.laws import Ridge
 >>> print(full_docstring(Ridge).split("\\n")[0])
 What are the train and test errors of ridge regression with p features and n samples?
@@ -7,16 +9,20 @@ What are the train and test errors of ridge regression with p features and n sam
 
 from __future__ import annotations
 
+import functools
 import inspect
+import re
 import sys
 import types
 import typing
+import unicodedata
 from collections.abc import Iterable, Sequence
+from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from limitlab._core.page import Code, Page, Table, Tex, Words
-from limitlab._core.references import bibliography, own_entries, reference_line
-from limitlab._core.tables import number
+from limitlab._core.page import Code, Page, Table, Tex, Words, number
+from limitlab.errors import Refused, did_you_mean
 
 if TYPE_CHECKING:
     from limitlab._core.declaration import Declaration
@@ -72,7 +78,7 @@ def law_page(law: Declaration) -> Page:
 
 
 def titled(law: Declaration, swept: Iterable[str] = ()) -> str:
-    """Return a law with its parameters, without the swept ones.
+    """Return the name of a law with its parameters as text, without the swept parameters.
 
     Parameters that change only the accuracy or the experiment, and parameters that are None, are named only if they were changed.
 
@@ -130,7 +136,7 @@ def _titled(name: str, words: str, symbol: str) -> str:
     return f"{name}{': ' if name else ''}{words}{f' (symbol {symbol})' if symbol else ''}"
 
 
-# -- what a parameter may be --------------------------------------------------------------------------------------------
+# -- allowed values -----------------------------------------------------------------------------------------------------
 
 
 def allowed(law: type[Declaration], name: str) -> str:
@@ -152,7 +158,7 @@ def allowed(law: type[Declaration], name: str) -> str:
 
 
 def kind_of(annotation: Any) -> Kind:
-    """Return how the text of an option is read, which follows from the type of the parameter.
+    """Return the kind of a parameter, which decides how the text of its option is read.
 
     >>> [kind_of(annotation) for annotation in (float, int, bool, str, tuple[float, ...], float | tuple[float, ...])]
     ['number', 'whole', 'truth', 'name', 'sequence', 'series']
@@ -181,3 +187,84 @@ def _leaves(annotation: Any) -> Iterable[Any]:
             yield from _leaves(part)
     else:
         yield origin or value
+
+
+# -- sources ----------------------------------------------------------------------------------------------------------
+
+
+BIBLIOGRAPHY = files("limitlab") / "references.bib"
+
+_ENTRY = re.compile(r"^@(\w+)\{([^,\s]+),\n(.*?)^\}$", re.MULTILINE | re.DOTALL)
+_FIELD = re.compile(r"^\s*(\w+)\s*=\s*\{(.*)\},?$", re.MULTILINE)
+_ACCENT = re.compile(r"""\\(?P<accent>['"`^~.]|[vc](?=\W))\s*\{?(?P<letter>[A-Za-z])\}?""")
+_COMBINING = dict(zip("'\"`^~.vc", "\u0301\u0308\u0300\u0302\u0303\u0307\u030c\u0327", strict=True))
+
+
+@functools.cache
+def bibliography() -> dict[str, str]:
+    """Return every BibTeX entry by its key.
+
+    >>> bibliography()["bai1993limit"].startswith("@article{bai1993limit,")
+    True
+    """
+    return read_entries(BIBLIOGRAPHY.read_text(encoding="utf-8"), BIBLIOGRAPHY.name)
+
+
+def own_entries(law: type | None) -> dict[str, str]:
+    """Return the BibTeX entries in the `references.bib` of the package of another author that defines a law, by key."""
+    package = None if law is None else sys.modules.get(law.__module__.partition(".")[0])
+    folders = [] if package is None or package.__name__ == "limitlab" else list(getattr(package, "__path__", ()))
+    files_there = [Path(folder) / "references.bib" for folder in folders]
+    return {
+        key: text
+        for file in files_there
+        if file.is_file()
+        for key, text in read_entries(file.read_text("utf-8"), file.name).items()
+    }
+
+
+def read_entries(text: str, name: str) -> dict[str, str]:
+    """Return the BibTeX entries of a text by key. Error messages contain `name`, the name of the file."""
+    entries = [(match[2], match[0]) for match in _ENTRY.finditer(text)]
+    if len(dict(entries)) < len(entries):
+        raise Refused(f"two entries of {name} have the same key: rename one of them")
+    return dict(entries)
+
+
+def bibtex(keys: Iterable[str], law: type | None = None) -> list[str]:
+    """Return the entries of these keys, in their order, from limitlab's bibliography and from that of the package of a law."""
+    known = {**bibliography(), **own_entries(law)}
+    for key in keys:
+        if key not in known:
+            raise Refused(f"there is no reference {key!r} in references.bib: {did_you_mean(key, known)}")
+    return [known[key] for key in keys]
+
+
+def fields(key: str, law: type | None = None) -> dict[str, str]:
+    """Return the fields of an entry as plain text.
+
+    >>> fields("bai1993limit")["year"]
+    '1993'
+    """
+    (entry,) = bibtex([key], law)
+    return {match[1]: plain_text(match[2]) for match in _FIELD.finditer(entry)}
+
+
+def reference_line(key: str, law: type | None = None) -> str:
+    """Return author, title and year of a source in one line.
+
+    >>> reference_line("bai1993limit")
+    'Bai, Zhi-Dong and Yin, Yong-Qua, Limit of the smallest eigenvalue of a large dimensional sample covariance matrix (1993)'
+    """
+    entry = fields(key, law)
+    return f"{entry['author']}, {entry['title']} ({entry['year']})"
+
+
+def plain_text(tex: str) -> str:
+    """Return a field of an entry without braces and with accented letters.
+
+    >>> plain_text("Cand{\\\\`e}s, {Emmanuel}")
+    'Candès, Emmanuel'
+    """
+    letters = _ACCENT.sub(lambda m: unicodedata.normalize("NFC", m["letter"] + _COMBINING[m["accent"]]), tex)
+    return re.sub(r'[{}"\\]', "", letters).replace("--", "–")

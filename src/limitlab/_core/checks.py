@@ -136,9 +136,9 @@ def array(
     increasing: bool = False,
     remedy: str = "",
 ) -> NDArray[np.float64]:
-    """Return an array of floats of the right shape whose entries are within bounds, and increase along the last axis if asked.
+    """Return an array of floats after a check of its shape and of the bounds of its entries.
 
-    The error message names the first entry that is out of bounds.
+    With `increasing` the entries must also increase along the last axis. The error message names the first entry that is out of bounds.
 
     Examples
     --------

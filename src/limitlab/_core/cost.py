@@ -1,4 +1,4 @@
-"""Estimates and limits of memory and time, and a guard that stops integrations that would take too long.
+"""Estimates and limits of memory and time, a guard that stops integrations that would take too long, and a limit of BLAS threads.
 
 **Limits.** Three limits hold for every entry point (theory, simulate, sweep, compare, forecast, the explorer). Each can be changed by an
 environment variable, for a block of code by `limits(...)`, and on the command line by `limitlab --memory 16GB --time 100h COMMAND`;
@@ -20,6 +20,7 @@ import logging
 import math
 import os
 import re
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -241,7 +242,7 @@ def _process_limit() -> float:
     return math.inf
 
 
-# -- while a computation runs ------------------------------------------------------------------------------------------------------
+# -- while a computation runs -------------------------------------------------------------------------------------------
 
 
 class Pace:
@@ -341,7 +342,7 @@ def check_prediction(law: Estimated) -> None:
 
 
 def _smaller(law: Estimated, size: int) -> str:
-    """Return the remedy that names whole numbers among the parameters, if some are larger than the size."""
+    """Return an addition to the remedy, which names the whole-number parameters that are larger than the size."""
     wholes = {
         name: getattr(law, name)
         for name, meta in type(law).parameters().items()
@@ -379,3 +380,44 @@ def duration(seconds: float) -> str:
         if seconds < most:
             return f"{seconds / length:.3g} {unit}"
     return f"{seconds / 3.156e7:.3g} years" if math.isfinite(seconds) else "for ever"
+
+
+# -- one thread per task ----------------------------------------------------------------------------------------------
+
+
+_lock = threading.Lock()
+_users = 0
+_limit: Any = None
+
+
+@contextlib.contextmanager
+def single_threaded() -> Iterator[None]:
+    """Make every BLAS call of this process use one thread within a block; blocks may nest and overlap between threads.
+
+    There are two reasons. Workers that each start one thread per core compete for the cores. A matrix product that is split over
+    another number of threads may differ in its last bits, so that a result would depend on the machine and on the engine.
+
+    >>> import numpy as np
+    >>> with single_threaded():
+    ...     product = np.ones((2, 2)) @ np.ones((2, 2))
+    """
+    global _users, _limit
+    with _lock:
+        if _users == 0:
+            _limit = _all_libraries_to_one()
+        _users += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _users -= 1
+            if _users == 0:
+                _limit.restore_original_limits()
+
+
+def _all_libraries_to_one() -> Any:
+    import numpy  # noqa: F401  (SciPy brings its own BLAS: a library must be loaded before it can be limited)
+    import scipy.linalg  # noqa: F401
+    from threadpoolctl import threadpool_limits
+
+    return threadpool_limits(limits=1, user_api="blas")

@@ -1,5 +1,9 @@
 """The declaration of a law, with its parameters, its observables, its experiment, and facts that follow from them.
 
+From the declaration of a parameter limitlab derives its validation, the error messages, the options of the command line, the
+controls of the explorer, the page of the docs, the table of conventions and the realised ratios of an experiment. An observable is
+a quantity that a law predicts and measures; squared errors have no factor 1/2.
+
 `Law` (in `law.py`) adds the prediction and the experiment. Modules that need only the declaration take a `Declaration`.
 """
 
@@ -10,20 +14,350 @@ import inspect
 import itertools
 import math
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator, model_validator
+from numpy.typing import ArrayLike, NDArray
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError, ValidationError
 
-from limitlab._core.apportion import apportion
+from limitlab._core.checks import numbers_in
 from limitlab._core.cost import Cost
-from limitlab._core.observables import Observable, declared
-from limitlab._core.parameters import Parameter, completed, not_a_number, numbers_in, plain, read_metadata, refusal
-from limitlab._core.vocabulary import FORMER_NAMES
+from limitlab._core.vocabulary import FORMER_NAMES, OBSERVABLES, PARAMETERS
 from limitlab.errors import Refused, did_you_mean
+
+# -- parameters -------------------------------------------------------------------------------------------------------
+
+
+Scale = Literal["linear", "log"]
+Kind = Literal["physics", "coordinate", "solver", "experiment"]
+Count = Literal["size * value", "size / value", "shares of size"]
+
+KINDS: dict[Kind, str] = {
+    "physics": "decides the limit",
+    "coordinate": "becomes a dimension of the result",
+    "solver": "changes only the accuracy of the prediction",
+    "experiment": "changes only the simulation",
+}
+"""The effect of a parameter of each kind."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """The metadata of one parameter, returned by `Law.parameters()`; `parameter` explains the fields."""
+
+    name: str
+    description: str
+    default: Any
+    note: str = ""
+    symbol: str = ""
+    kind: Kind = "physics"
+    above: float | None = None
+    least: float | None = None
+    below: float | None = None
+    most: float | None = None
+    scale: Scale = "linear"
+    infinite: bool = False
+    count: Count | None = None
+    finer: float | None = None
+
+    @property
+    def words(self) -> str:
+        """The description, followed by the note in brackets."""
+        return f"{self.description} ({self.note})" if self.note else self.description
+
+    @property
+    def dimension(self) -> str:
+        """The dimension that a coordinate becomes.
+
+        `times` are values of `time`. `steps` are values of `iteration`, because a `step` is a length.
+        """
+        return "iteration" if self.name == "steps" else self.name.removesuffix("s")
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the parameter has a bound."""
+        return any(bound is not None for bound in (self.above, self.least, self.below, self.most))
+
+    @property
+    def allowed(self) -> str:
+        """The allowed range in words.
+
+        >>> Parameter("ratio", "features per sample", 1.0, above=0).allowed
+        'above 0'
+        """
+        ends = (("above", self.above), ("at least", self.least), ("below", self.below), ("at most", self.most))
+        words = [f"{word} {bound:g}" for word, bound in ends if bound is not None]
+        if not words:
+            return "any number, inf included" if self.infinite else "any finite number"
+        return ", ".join([*words, "inf allowed"] if self.infinite else words)
+
+    def allows(self, number: float) -> bool:
+        """Return whether a number is within the bounds.
+
+        NaN is never allowed, and infinity only if the law has that limit.
+        """
+        try:
+            if math.isnan(number) or (math.isinf(number) and not self.infinite):
+                return False
+        except OverflowError:  # a whole number beyond every floating-point number
+            return False
+        return (
+            (self.above is None or number > self.above)
+            and (self.least is None or number >= self.least)
+            and (self.below is None or number < self.below)
+            and (self.most is None or number <= self.most)
+        )
+
+    def checked_array(self, values: ArrayLike) -> NDArray[np.float64]:
+        """Return values of the parameter as an array; raise `Refused` if one of them is not allowed."""
+        try:
+            array = np.asarray(values, dtype=float)
+        except (TypeError, ValueError, OverflowError):
+            raise Refused(f"{self.name} = {_short(values)} is not allowed: must be numbers, {self.allowed}") from None
+        for number in (array.min(initial=math.inf), array.max(initial=-math.inf)) if array.size else ():
+            if not self.allows(float(number)):
+                raise Refused(f"{self.name} = {number:g} is not allowed: must be {self.allowed} ({self.words})")
+        return array
+
+
+def parameter(
+    default: Any,
+    description: str | None = None,
+    *,
+    note: str = "",
+    symbol: str | None = None,
+    kind: Kind = "physics",
+    above: float | None = None,
+    least: float | None = None,
+    below: float | None = None,
+    most: float | None = None,
+    scale: Scale = "linear",
+    infinite: bool = False,
+    count: Count | None = None,
+    finer: float | None = None,
+) -> Any:
+    """Declare a parameter of a law.
+
+    Parameters
+    ----------
+    default
+        The value of the parameter if the user sets none.
+    description
+        The meaning, in a few words that fit the label of a slider. It may be omitted for a name of the shared vocabulary.
+    note
+        An addition to the description for this law, for example the unit of a time.
+    symbol
+        Its LaTeX symbol on the theory page of the law. It may be omitted together with the description.
+    kind
+        "physics" decides the limit. A "coordinate" (`times`) becomes a dimension (`time`). A "solver" option changes only the
+        accuracy; an "experiment" option changes only the simulation.
+    above, least, below, most
+        Open and closed lower bounds, open and closed upper bounds. For a sequence they hold for every element.
+    scale
+        The spacing of values on an axis or a slider, "linear" or "log".
+    infinite
+        Whether the law has the limit in which this parameter is infinite.
+    count
+        How an experiment of a given size turns it into a whole number, for example round("size * value") samples. The comparison
+        then takes the prediction at the ratio that was simulated.
+    finer
+        For a solver option, the factor by which its value is multiplied to make the prediction more accurate (2 for the points of
+        a grid, 0.01 for a tolerance).
+
+    Examples
+    --------
+    >>> from limitlab.laws import Draw, Law, Values, parameter
+    >>> class Coin(Law):
+    ...     bias: float = parameter(0.5, "probability of heads", symbol="p", least=0, most=1)
+    ...     noise: float = parameter(0.5, least=0)
+    >>> Coin.parameters()["bias"].allowed
+    'at least 0, at most 1'
+    >>> Coin.parameters()["noise"].description
+    'standard deviation of the label noise'
+    """
+    extra: Any = {name: value for name, value in locals().items() if name not in ("default", "description")}
+    return Field(default, description=description, json_schema_extra=extra)
+
+
+def completed(name: str, field: FieldInfo) -> FieldInfo:
+    """Return the field of a parameter, with description and symbol of the shared vocabulary if it declares none."""
+    extra = field.json_schema_extra
+    if not isinstance(extra, dict) or "finer" not in extra:
+        raise TypeError(f"field {name!r} of a law must be declared with parameter(default, description, ...)")
+    description, symbol = field.description, extra["symbol"]
+    if description is None:
+        if name not in PARAMETERS:
+            raise TypeError(
+                f"parameter {name!r} is not in the shared vocabulary: declare it as "
+                f"{name} = parameter({field.default!r}, 'what it is', symbol='...')"
+            )
+        description, shared_symbol = PARAMETERS[name]
+        symbol = shared_symbol if symbol is None else symbol
+    return Field(field.default, description=description, json_schema_extra={**extra, "symbol": symbol or ""})
+
+
+def read_metadata(name: str, field: FieldInfo) -> Parameter:
+    """Return the metadata that `parameter` stored in a pydantic field."""
+    extra = field.json_schema_extra
+    if not isinstance(extra, dict) or "finer" not in extra:
+        raise TypeError(f"field {name!r} of a law must be declared with parameter(default, description, ...)")
+    return Parameter(name=name, description=field.description or "", default=field.default, **extra)  # type: ignore[arg-type]
+
+
+def plain(value: Any) -> Any:
+    """Return NumPy scalars and arrays as Python numbers and lists, which pydantic can check."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    return value
+
+
+def not_a_number(raw: Any, checked: Any) -> str:
+    """Return why a value that pydantic read as a number is not allowed, or "" if it is a number.
+
+    Texts, True and False are refused. The texts of infinity are allowed, because JSON has no other form of infinity.
+
+    >>> not_a_number("2", 2.0), not_a_number((1.0, True), (1.0, 1.0)), not_a_number("Infinity", math.inf)
+    ('must be a number, not a text', 'must be a number, not True or False', '')
+    """
+    if isinstance(checked, (tuple, list)) and isinstance(raw, (tuple, list)) and len(raw) == len(checked):
+        return next(filter(None, map(not_a_number, raw, checked)), "")
+    if isinstance(checked, bool) or not isinstance(checked, (int, float)):
+        return ""
+    if isinstance(raw, (bool, np.bool_)):
+        return "must be a number, not True or False"
+    return "must be a number, not a text" if isinstance(raw, (str, bytes)) and not math.isinf(checked) else ""
+
+
+def _short(value: Any) -> str:
+    """Return a value as text of at most 80 characters."""
+    shown = repr(value)
+    return shown if len(shown) < 80 else shown[:77] + "..."
+
+
+def refusal(meta: Parameter, value: Any, reason: str = "") -> PydanticCustomError:
+    """Return the error for a bad value. Its message is one sentence with parameter, value, allowed range and meaning."""
+    shown = _short(value)
+    symbol = f", symbol {meta.symbol}" if meta.symbol else ""
+    text = f"{meta.name} = {shown} is not allowed: {reason or 'must be ' + meta.allowed} ({meta.words}{symbol})"
+    return PydanticCustomError("parameter", text)
+
+
+# -- observables ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Observable:
+    """The metadata of one observable, returned by `Law.outputs()`; `observable` explains the fields."""
+
+    long_name: str = ""
+    symbol: str = ""
+    rate: float | tuple[float, float] | None = None
+    scalar: bool = False
+    dims: tuple[str, ...] | None = None
+    compared: bool = True
+
+
+def observable(
+    long_name: str = "",
+    symbol: str = "",
+    *,
+    rate: float | tuple[float, float] | None = None,
+    scalar: bool = False,
+    dims: tuple[str, ...] | None = None,
+    compared: bool = True,
+) -> Observable:
+    """Declare an observable of a law.
+
+    Parameters
+    ----------
+    long_name
+        The meaning, in a few words. It is omitted for a name of the shared vocabulary.
+    symbol
+        Its LaTeX symbol.
+    rate
+        Exponent r of the gap between experiment and limit, gap ~ size^-r. The default is that of the law's `simulation`. `math.inf`
+        states that there is no gap. Two numbers state that the exponent lies between them.
+    scalar
+        Whether the observable does not depend on the law's coordinates.
+    dims
+        Dimensions of its own, for raw samples such as eigenvalues.
+    compared
+        Whether a comparison judges the observable. False for a quantity that only the prediction or only the experiment has, such as a
+        threshold or raw eigenvalues.
+
+    Examples
+    --------
+    >>> observable("largest eigenvalue", r"\\lambda_{\\max}", rate=2 / 3).long_name
+    'largest eigenvalue'
+    """
+    return Observable(long_name, symbol, rate, scalar, dims, compared)
+
+
+VOCABULARY: dict[str, Observable] = {name: Observable(*words) for name, words in OBSERVABLES.items()}
+"""Observables with the same meaning in every law that has them."""
+
+
+def shared(*names: str, rate: float | None = None, scalar: bool = False, compared: bool = True) -> dict[str, Observable]:
+    """Return observables of the vocabulary, to be used together with observables that the law declares.
+
+    >>> list(shared("bias", "variance") | {"gcv": observable("generalised cross-validation score")})
+    ['bias', 'variance', 'gcv']
+    """
+    return declared(dict.fromkeys(names, Observable(rate=rate, scalar=scalar, compared=compared)))
+
+
+def declared(names: Collection[str]) -> dict[str, Observable]:
+    """Return the observables that a law lists, as names of the vocabulary or as a mapping with declarations.
+
+    >>> declared(("bias", "variance"))["bias"].long_name
+    'squared bias given the inputs'
+    >>> declared({"bias": observable(rate=2.0)})["bias"]
+    Observable(long_name='squared bias given the inputs', symbol='B', rate=2.0, scalar=False, dims=None, compared=True)
+    """
+    metas: Mapping[str, Observable] = names if isinstance(names, Mapping) else dict.fromkeys(names, Observable())
+    return {name: _with_shared_words(name, meta) for name, meta in metas.items()}
+
+
+def _with_shared_words(name: str, meta: Observable) -> Observable:
+    known = VOCABULARY.get(name)
+    if meta.long_name:
+        if known is not None and meta.long_name != known.long_name:
+            raise TypeError(
+                f"observable name {name!r} is reserved for {known.long_name!r}: choose another name for {meta.long_name!r}"
+            )
+        return meta
+    if known is None:
+        raise TypeError(
+            f"observable {name!r} is not in the shared vocabulary: declare it as {name}=observable('what it is', 'symbol')"
+        )
+    return replace(known, rate=meta.rate, scalar=meta.scalar, dims=meta.dims, compared=meta.compared)
+
+
+def apportion(size: int, weights: ArrayLike) -> NDArray[np.int64]:
+    """Split `size` things into groups in proportion to the weights, at least one each (method of the largest remainder).
+
+    >>> apportion(10, [0.55, 0.44, 0.01]).tolist()
+    [5, 4, 1]
+    """
+    shares = np.asarray(weights, dtype=float) / np.sum(weights)
+    if size < len(shares):
+        raise Refused(f"size = {size} is not allowed: must be at least the number of groups, {len(shares)}")
+    exact = shares * size
+    counts = np.maximum(np.floor(exact).astype(np.int64), 1)
+    while counts.sum() != size:
+        short = counts.sum() < size
+        gap = exact - counts if short else np.where(counts > 1, counts - exact, -np.inf)
+        counts[np.argmax(gap)] += 1 if short else -1
+    return counts
+
+
+# -- the law ------------------------------------------------------------------------------------------------------------
+
 
 Status = Literal["theorem", "derived", "conjecture"]
 
@@ -205,8 +539,7 @@ class Declaration(BaseModel):
     def natural_scale(self, observable: str) -> float:
         """Return the smallest scale against which an observable is judged, or 0.
 
-        With 0 the scale is the largest predicted value. A positive scale is for observables whose values may be tiny. An example is
-        the train error at late times, whose scale is tau^2.
+        With 0 the scale is the largest predicted value. A positive scale is for observables whose values may be tiny.
 
         An example is the train error at late times, whose scale is tau^2.
         """

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Draw:
-    """The first argument of `Law.measured`, which distinguishes one experiment from another.
+    """The size, the seed, the counts and the random numbers of one experiment; the first argument of `Law.measured`.
 
     Attributes
     ----------
@@ -62,7 +62,10 @@ class Draw:
 
 
 def seed_entropy(law: Declaration) -> list[int]:
-    """Return the law's part of the seed, which is a hash of the drawn system."""
+    """Return the part of the seed that comes from the law.
+
+    It is a hash of the law's identity and of the physics and experiment parameters that `measured` does not name.
+    """
     kind = type(law)
     drawn = {name for name, meta in kind.parameters().items() if meta.kind in ("physics", "experiment")}
     drawn.difference_update(kind.path_parameters())

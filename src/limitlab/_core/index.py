@@ -1,4 +1,4 @@
-"""Writes the committed lists of names, which are export stubs, the index of laws, claims and figures, and public names.
+"""The command that writes the export stubs, the index of laws, claims and figures, and the list of public names.
 
     python -m limitlab._core.index           writes the files that are out of date and prints their names
     python -m limitlab._core.index --check   writes nothing; exit code 1 if something is out of date

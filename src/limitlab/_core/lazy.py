@@ -1,8 +1,15 @@
-"""Loading of public names at first use, with `lazy_loader`. A misspelt name gets a hint."""
+"""Names of limitlab that are known before the modules that define them are imported.
+
+Public names are loaded at first use, with `lazy_loader`. Built-in laws, claims and figures are listed in `index.json`. `import
+limitlab` and the help page of the command line import this module, so it must not import NumPy or pydantic.
+"""
 
 from __future__ import annotations
 
+import functools
+import json
 from collections.abc import Callable
+from importlib.resources import files
 from typing import Any
 
 import lazy_loader
@@ -28,3 +35,14 @@ def attach_stub(package: str, file: str) -> tuple[Callable[[str], Any], Callable
         raise AttributeError(f"{package} has no {name!r}{hint}")
 
     return get, lambda: sorted(names), sorted(names)
+
+
+@functools.cache
+def index() -> dict[str, dict[str, Any]]:
+    """Return the built-in laws, claims and figures with the modules that define them.
+
+    >>> index()["laws"]["Ridge"]
+    'limitlab.laws.regression.ridge'
+    """
+    content: dict[str, dict[str, Any]] = json.loads((files("limitlab") / "_core" / "index.json").read_text(encoding="utf-8"))
+    return content

@@ -33,7 +33,7 @@ from typing import Any
 
 from limitlab._core.draws import is_builtin
 from limitlab._core.law import Law
-from limitlab._core.listing import index
+from limitlab._core.lazy import index
 from limitlab.errors import Refused, did_you_mean
 
 ENTRY_POINTS = "limitlab.laws"
@@ -165,7 +165,7 @@ def _installed() -> dict[str, Package]:
 
 
 def _warn(sentence: str) -> None:
-    """Issue a warning. A worker process issues none, because the process that started it has already done so."""
+    """Issue a warning. A worker process issues none, because the process that started the worker has issued it already."""
     from multiprocessing import parent_process
 
     if parent_process() is None:
@@ -272,7 +272,7 @@ def package_name(place: str | os.PathLike[str]) -> str:
 
 
 def know_package(name: str) -> None:
-    """Register a package that another process has loaded. It must be importable in this process."""
+    """Register a package that another process has loaded. The package must be importable in this process."""
     if name not in packages():
         _LOADED[name] = Package(name)
 

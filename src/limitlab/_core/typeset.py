@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
 
-from limitlab._core.tables import GREEK
+from limitlab._core.page import GREEK
 
 CAPITALS = ("Gamma", "Delta", "Theta", "Lambda", "Sigma", "Phi", "Psi", "Omega")
 GREEK_TEX = {name: rf"\{name}" for name in (*GREEK, *CAPITALS)} | {
@@ -159,7 +159,7 @@ def _tokens(text: str) -> list[Token]:
 def _letter_of_maths(token: Token) -> bool:
     """Return whether a name by itself is mathematics.
 
-    Such names are a letter and a Greek name, also with digits or a subscript.
+    Such a name is one letter or the name of a Greek letter, and digits or a subscript may follow.
     """
     if token.kind != "name" or token.text.endswith("'s"):
         return False
@@ -289,7 +289,10 @@ def _star(tokens: list[Token], place: int) -> bool:
 
 
 def _worth(run: list[Token]) -> bool:
-    """Return whether tokens make a formula, which contains a letter or numbers that are joined."""
+    """Return whether tokens make a formula.
+
+    A formula contains a letter that is mathematics, or numbers that an operator joins.
+    """
     solid = [token for token in run if token.kind != "space"]
     if solid[0].text in ("-", "+") and len(solid) > 1 and solid[1].kind == "number" and run[0].spaced_after:
         return False

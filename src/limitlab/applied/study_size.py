@@ -20,8 +20,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from limitlab._core.page import Described, Page, Table
-from limitlab._core.tables import rows_of
+from limitlab._core.page import Described, Page, Table, rows_of
 from limitlab.applied.pilot import Pilot, read_pilot
 from limitlab.errors import Refused, UnreachableTarget
 from limitlab.laws.classification.gaussian_score import Score, TrueScore

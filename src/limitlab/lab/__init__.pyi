@@ -8,7 +8,7 @@ from .check import Criterion as Criterion
 from .store import DamagedCell as DamagedCell
 from .cluster import EngineError as EngineError
 from .claims import Outcome as Outcome
-from .verification import Record as Record
+from .claims import Record as Record
 from ._reproduce import Reproduction as Reproduction
 from .judging import Row as Row
 from ._sweep import SweepError as SweepError
@@ -26,9 +26,9 @@ from .figures import describe_figures as describe_figures
 from .figures import figure as figure
 from .claims import find_claims as find_claims
 from .figures import find_figure as find_figure
-from .measures import largest as largest
+from .check import largest as largest
 from .sweepfile import load_sweep as load_sweep
-from .measures import log_slope as log_slope
+from .check import log_slope as log_slope
 from .store import open_result as open_result
 from ._plan import optimal as optimal
 from ._plan import plan as plan
@@ -36,11 +36,11 @@ from ._reproduce import read_result as read_result
 from .sweepfile import read_sweep as read_sweep
 from ._reproduce import reproduce as reproduce
 from .sweepfile import run_sweep as run_sweep
-from .measures import sigmas as sigmas
-from .measures import smallest as smallest
-from .measures import standard_error as standard_error
+from .check import sigmas as sigmas
+from .check import smallest as smallest
+from .check import standard_error as standard_error
 from ._sweep import sweep as sweep
-from .verification import verify as verify
+from .claims import verify as verify
 
 __all__ = [
     "Check",

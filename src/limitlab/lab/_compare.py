@@ -53,7 +53,7 @@ DRAW_FACTORS = 1.5, 8.0
 COLUMNS = ("theory", "simulation", "gap", "standard_error", "finite_size_allowance", "half_width", "z", "numerical_error")
 """The numbers of the error budget, in the order in which a page shows them."""
 MOST_BUDGETS = 2.0
-"""Draws are added only if fewer than this many times the affordable number are needed.
+"""Draws are added only if the needed number is at most this multiple of the affordable number.
 
 An estimate from few draws may be wrong by such a factor.
 """
@@ -111,7 +111,7 @@ class Comparison(Described):
 
     def plot(self) -> Figure:
         """Draw the gap against size with error bars, one panel per observable."""
-        from limitlab.lab._comparison_figure import comparison_figure
+        from limitlab.lab.result_figures import comparison_figure
 
         return comparison_figure(self)
 
@@ -301,7 +301,7 @@ def _more_draws(rows: Sequence[Row], draws: int, per_draw: float, left: float) -
     """Return the number of draws per size to add.
 
     It is zero if the verdict is decided, if more draws would not decide it, or if the time does not suffice for the draws that
-    would.
+    would decide it.
     """
     if left <= 0 or any(row.verdict == "disagree" for row in rows):
         return 0

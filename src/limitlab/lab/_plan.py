@@ -16,8 +16,8 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from limitlab._core.cost import Pace
+from limitlab._core.declaration import Parameter
 from limitlab._core.law import Law
-from limitlab._core.parameters import Parameter
 from limitlab._core.registry import law_at_defaults
 from limitlab.errors import Refused, UnreachableTarget, did_you_mean
 
@@ -58,8 +58,8 @@ def plan(
     bounds
         The interval of the parameter (default: its allowed range, reduced to a practical range).
     prefer
-        Which of several answers is returned, because learning curves are not monotone. "nearest" is the answer nearest to the
-        present value of the law. All answers are in `solutions`.
+        Which of several answers is returned. A learning curve that is not monotone can have several answers. "nearest" is the
+        answer nearest to the present value of the law. All answers are in `solutions`.
 
     Returns
     -------
@@ -174,7 +174,7 @@ def _choose(solutions: Array, prefer: Preference, present: float) -> float:
 
 
 def _unreachable(line: Line, grid: Array, values: Array, wanted: float) -> UnreachableTarget:
-    """Return the error that states the value closest to the target which the law takes."""
+    """Return the error for a target that the law does not reach, with the value of the law that is closest to the target."""
     below = wanted < values.min()
     sign = 1.0 if below else -1.0
     at, _ = (_whole_minimum if line.whole else _minimum)(line, grid, sign * values, sign)

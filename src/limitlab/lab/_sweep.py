@@ -25,9 +25,8 @@ from limitlab._core.registry import law_at_defaults
 from limitlab._core.results import NOT_STATED, package_version, relative_error, to_dataset
 from limitlab.errors import Refused
 from limitlab.lab.engines import Engine, check_engine
-from limitlab.lab.grid import Grid, read_grid, simulation_tasks, theory_tasks
+from limitlab.lab.grid import Grid, parse_range, read_grid, simulation_tasks, theory_tasks
 from limitlab.lab.progress import ProgressOption
-from limitlab.lab.ranges import parse_range
 from limitlab.lab.store import BLOCK, FORMAT, Cell, Region, Regions, Store
 from limitlab.lab.tasks import LawTask, RunResult, TaskFailure, plain_numbers, run_tasks
 
@@ -137,7 +136,7 @@ def sweep(
     SweepError
         If tasks failed. The error contains the partial result, and a store contains the finished tasks.
     SweepInterrupted
-        After Ctrl-C, with the partial result as well.
+        If the user stopped the sweep with Ctrl-C. The error contains the partial result.
 
     Examples
     --------
@@ -298,7 +297,9 @@ def _coarse_first(tasks: list[LawTask]) -> list[LawTask]:
 def sweep_cost(
     law: Law, over: Mapping[str, Any], sizes: Any = None, seeds: Any = None, in_blocks: bool = False
 ) -> tuple[float, Cost]:
-    """Return the number of points of a sweep and its cost; `in_blocks` if its result is assembled block by block.
+    """Return the number of points of a sweep and its cost.
+
+    `in_blocks` states whether the result is assembled block by block.
 
     >>> from limitlab.laws import Ridge
     >>> count, cost = sweep_cost(Ridge(), {"ratio": "0.1:10:1000log", "ridge": [0.1, 1.0]})

@@ -38,7 +38,7 @@ RETRIES = 3
 
 
 class EngineError(RuntimeError):
-    """The error of an engine that failed itself, as opposed to a task that failed."""
+    """The error for an engine that failed, as opposed to a task that failed."""
 
 
 class SlurmFile(BaseModel):

@@ -24,8 +24,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any, TypeVar
 
-from limitlab._core.blas import single_threaded
-from limitlab._core.cost import MEMORY, memory_limit
+from limitlab._core.cost import MEMORY, memory_limit, single_threaded
 from limitlab.errors import Refused, did_you_mean
 from limitlab.lab.cluster import LOCAL, EngineError, check_cluster, executor_of, names_a_cluster, opened, watch
 
@@ -439,7 +438,7 @@ class CappedWorkers(Executor):
     def _run(self, future: Future[Any], request: bytes, on_part: Callable[[Any], None] | None) -> None:
         """Run a task in a worker.
 
-        Its future is "running" only when the result is there, so that it can be cancelled until then.
+        Its future is "running" only when the result has arrived, so that it can be cancelled until then.
         """
         worker = self._free_worker()
         reusable = False

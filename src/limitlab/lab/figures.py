@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from limitlab._core.listing import index
+from limitlab._core.lazy import index
 from limitlab._core.registry import packages
 from limitlab.errors import Refused, did_you_mean
 

@@ -17,12 +17,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from limitlab._core.draws import mean_and_error
 from limitlab._core.law import Law
 
 __all__ = ["Row"]
@@ -230,9 +231,10 @@ def _reason(entry: EntryEstimate, off: bool, misfit: bool, width: float, resolut
 
 
 def _bound_by_size(entry: EntryEstimate, width: float, room: float) -> bool:
-    """Return whether finite-size effects, not noise, make the budget too wide.
+    """Return whether finite-size and numerical errors, not noise, make the budget too wide.
 
-    An allowance may itself be mostly noise.
+    These errors must exceed half of the room. They do not count if the noise alone exceeds the room and the allowance is at most half
+    of the noise, because such an allowance may itself be mostly noise.
     """
     noise = width - entry.allowance - entry.numerical
     if entry.allowance + entry.numerical < room / 2:
@@ -269,7 +271,8 @@ def _row(
 def _draws_needed(entry: EntryEstimate, width: float, room: float, draws: int) -> int:
     """Return the draws per size at which the budget is small enough.
 
-    Noise, and an allowance that is noise, decrease as the inverse square root of the draws.
+    The noise decreases as the inverse square root of the draws. If the other two errors reach half of the room, the whole budget is
+    assumed to decrease in this way, and it must fall to half of the room.
     """
     fixed = entry.allowance + entry.numerical
     noise = width - fixed
@@ -379,7 +382,8 @@ def with_error_floor(errors: Array, floor: float) -> Array:
     """Return standard errors with a lower bound, because a few draws of a discrete observable can be identical.
 
     The typical error of an entry is the geometric mean over the sizes. If all errors of the entry vanish and those of other entries
-    do not, it is the median of the other typical errors. An error below a third of the typical error is raised to this third.
+    do not, its typical error is the median of the other typical errors. An error below a third of the typical error is raised to
+    this third.
 
     >>> with_error_floor(np.array([[0.02], [0.0], [0.005]]), floor=1e-12).round(4).ravel().tolist()
     [0.02, 0.0033, 0.005]
@@ -440,3 +444,64 @@ def critical(level: float, freedom: Array) -> Array:
     from scipy.special import stdtrit
 
     return np.asarray(-stdtrit(freedom, level / 2))
+
+
+# -- extrapolated values for figures --------------------------------------------------------------------------------------
+# A figure with experiments of one size beside a limit shows finite-size gaps, which a comparison removes before its verdict. A
+# figure of the extrapolated values shows agreement where the verdict is "agree".
+
+
+class Compared(Protocol):
+    """The parts of a comparison from which an observable is extrapolated."""
+
+    @property
+    def law(self) -> Law:
+        """The law, at the parameters that were compared."""
+
+    @property
+    def dataset(self) -> xr.Dataset:
+        """Predictions, means and standard errors at every size."""
+
+    @property
+    def draws(self) -> int:
+        """Draws per size."""
+
+
+def extrapolated(result: Compared, name: str) -> tuple[Array, Array]:
+    """Return an observable extrapolated to infinite size, and its error, which is standard error plus finite-size allowance.
+
+    Entries with an infinite limit, which are not compared, are NaN.
+
+    >>> from limitlab import compare
+    >>> from limitlab.laws import Ridge
+    >>> result = compare(Ridge(ratio=0.5, ridge=0.1, noise=0.5), sizes=[20, 40, 80], seeds=30)
+    >>> value, error = extrapolated(result, "test_error")
+    >>> bool(abs(value - result.law.theory().test_error) < 4 * error)
+    True
+    """
+    theory = result.dataset[f"theory_{name}"].values
+    value, error = np.full(theory[-1].shape, np.nan), np.full(theory[-1].shape, np.nan)
+    finite = np.isfinite(theory).all(axis=0)
+    entries = entries_of(result.law, result.dataset, name, result.draws)
+    value[finite] = [entry.theory + entry.gap for entry in entries]
+    error[finite] = [entry.standard_error + entry.allowance for entry in entries]
+    return value, error
+
+
+def extrapolated_runs(
+    sizes: Sequence[int], runs: Sequence[ArrayLike], limits: ArrayLike, rate: float
+) -> tuple[Array, Array]:
+    """Return the same extrapolation for draws that are already made.
+
+    `runs` contains, for every size, the entries of every draw; `limits` is their prediction.
+
+    >>> sizes, rng = (50, 100, 200), np.random.default_rng(0)
+    >>> value, error = extrapolated_runs(sizes, [1 + 3 / n + 0.01 * rng.standard_normal((40, 1)) for n in sizes], [1.0], 1.0)
+    >>> bool(abs(value[0] - 1) < 3 * error[0])
+    True
+    """
+    tables = [np.asarray(run, dtype=float) for run in runs]
+    means, errors = (np.array(part) for part in zip(*map(mean_and_error, tables), strict=True))
+    limit = np.broadcast_to(np.asarray(limits, dtype=float), means.shape)
+    fit = extrapolate(np.asarray(sizes, dtype=float), means - limit, errors, len(tables[0]), rate)
+    return limit[-1] + fit.intercept, fit.standard_error + np.abs(fit.correction) / 2

@@ -1,4 +1,7 @@
-"""A progress bar that appears after one second, and only on a terminal."""
+"""A progress bar that appears after one second, and only on a terminal.
+
+This module imports nothing of limitlab, because the help page of the command line imports it and must load no law.
+"""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ When all cells are finished, they are assembled into the result:
 
 A Zarr result is written block by block (`Regions`), so that it may be larger than the memory. No file contains a time or anything
 else that differs between two runs, so the same sweep gives the same bytes. A cell is a file of arrays
-(`limitlab._core.array_file`). It is written completely or not at all and ends with the SHA-256 of its bytes. A damaged cell is
+(`limitlab._core.files`). It is written completely or not at all and ends with the SHA-256 of its bytes. A damaged cell is
 recognised by this hash and computed again.
 """
 
@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab._core import array_file
+from limitlab._core import files
 from limitlab._core.files import clean_leftovers, replacing, write_whole
 from limitlab._core.results import package_version
 from limitlab.errors import Refused
@@ -178,7 +178,7 @@ _cache: ContextVar[Path | None] = ContextVar("limitlab_cache", default=None)
 def caching(folder: str | os.PathLike[str] | None) -> Iterator[None]:
     """Make sweeps and comparisons without a store read and write their cells in `folder` within a block.
 
-    With None there is no folder.
+    With None no folder is used.
 
     Any number of sweeps, comparisons and reports can share a folder, because the name of a cell is the hash of all its inputs.
 
@@ -202,12 +202,12 @@ def current_cache() -> Cells | None:
 
 
 def pack(cell: Cell, key: str, content: Mapping[str, Any]) -> bytes:
-    """Return a cell as the bytes of a file of arrays (`limitlab._core.array_file`)."""
+    """Return a cell as the bytes of a file of arrays (`limitlab._core.files`)."""
     arrays = {f"value.{name}": value for name, value in cell.values.items()}
     arrays |= {f"coord.{name}": value for name, value in cell.coords.items()}
     errors = {name: repr(error) for name, error in cell.errors.items()}  # JSON has no infinity
     about = {"key": key, "content": content, "version": cell.version, "errors": errors, "dims": cell.dims}
-    return array_file.pack(arrays, about)
+    return files.pack(arrays, about)
 
 
 def unpack(content: bytes, key: str) -> Cell | None:
@@ -221,7 +221,7 @@ def unpack(content: bytes, key: str) -> Cell | None:
     (True, True)
     """
     try:
-        about, arrays = array_file.unpack(content)
+        about, arrays = files.unpack(content)
         if about["key"] != key:
             return None
         parts: dict[str, dict[str, NDArray[Any]]] = {"value": {}, "coord": {}}
@@ -559,7 +559,7 @@ class Regions:
         self.group = zarr.open_group(folder, mode="w", zarr_format=2)  # in format 3 texts have no specified encoding yet
 
     def array(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], axes: Sequence[int], share: int) -> Region:
-        """Return a new array; `axes` are the dimensions of `shape` in their order on disk, `share` is the number of variables."""
+        """Return a new array; `axes` are the dimensions of `shape` in their order on disk, and `share` variables divide `BLOCK`."""
         return Region(self, name, shape, dtype, tuple(axes), BLOCK // share)
 
     def create(self, name: str, shape: tuple[int, ...], chunks: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
@@ -655,7 +655,7 @@ class Region:
 def chunks_of(shape: tuple[int, ...], most: int) -> tuple[int, ...]:
     """Return lengths of chunks of at most `most` numbers.
 
-    A chunk has whole last dimensions, then a part of one dimension, then single indices.
+    From the last dimension to the first, a chunk contains whole dimensions, then a part of one dimension, then single indices.
 
     >>> chunks_of((100, 5, 1000), 3000), chunks_of((100, 5, 1000), 300), math.prod(chunks_of((7, 3), 50))
     ((1, 3, 1000), (1, 1, 300), 21)

@@ -226,7 +226,8 @@ class Estimate:
     def wall(self, workers: int) -> float:
         """Return the wall time in seconds on a number of workers.
 
-        It is the share of a worker and the last cell, or the time of the driver if that is longer.
+        It is the time until the first worker has started, plus the longer of two times. The first is the share of one worker plus the
+        longest cell. The second is the time that the driver needs for all cells.
 
         >>> Estimate(100, 0, 3, 50.0, 1.0, 0.5, 0.01, 2.0, 0, 0, 0).wall(10)
         7.5

@@ -18,8 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab._core.blas import single_threaded
-from limitlab._core.cost import check_draw
+from limitlab._core.cost import check_draw, single_threaded
 from limitlab._core.draws import digest, identity, plain_parameters
 from limitlab._core.law import Law
 from limitlab._core.results import absolute_errors

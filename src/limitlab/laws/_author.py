@@ -1,11 +1,9 @@
 """What an author of a law needs, re-exported from the foundations of limitlab."""
 
 from limitlab._core.cost import Cost
-from limitlab._core.declaration import Experiment
+from limitlab._core.declaration import Experiment, observable, parameter, shared
 from limitlab._core.draws import Draw
 from limitlab._core.law import Law, Values
-from limitlab._core.observables import observable, shared
-from limitlab._core.parameters import parameter
 from limitlab._core.registry import all_laws, find_law, load_laws
 from limitlab._core.results import CLOSED_FORM
 

@@ -24,8 +24,8 @@ import numpy as np
 from numba.extending import overload
 from numpy.typing import NDArray
 
-from limitlab._core.checkpoints import checkpoint_of, generator_state, restore_generator
 from limitlab._core.checks import whole
+from limitlab._core.files import checkpoint_of, generator_state, restore_generator
 from limitlab.models.activations import Activation
 from limitlab.models.tabulated import Table, derivative_of, tabulate
 from limitlab.numerics.normal_rows import fill_row, key_of
@@ -250,7 +250,7 @@ def overlap_path(rng: Any, model: Any, m: float, dimension: int, step: float, co
 
 
 def long_overlap_path(rng: Any, model: Any, m: float, dimension: int, step: float, counts: NDArray[np.int64]) -> Array:
-    """Return `overlap_path`, computed in pieces between which `limitlab._core.checkpoints` may save the state."""
+    """Return `overlap_path`, computed in pieces between which `limitlab._core.files` may save the state."""
     checkpoint = checkpoint_of("overlap chain", generator_state(rng).tobytes(), model, m, dimension, step, counts.tobytes())
     if not checkpoint.active:
         return np.asarray(overlap_path(rng, model, m, dimension, step, counts))

@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from limitlab._core.checkpoints import generator_state, next_saved_state, restore_generator
 from limitlab._core.cost import Pace
+from limitlab._core.files import generator_state, next_saved_state, restore_generator
 from limitlab.errors import ConvergenceError
 
 __all__ = ["Trajectory", "integrate"]
@@ -241,7 +241,7 @@ def visit(
 ) -> Iterator[Any]:
     """Yield the state after each of the increasing numbers of moves, where `move(k, state)` is move number k, counted from 0.
 
-    Within an experiment or a prediction of a law, `limitlab._core.checkpoints` may save the state and that of the generator `rng`.
+    Within an experiment or a prediction of a law, `limitlab._core.files` may save the state and that of the generator `rng`.
     Moves that draw random numbers must draw them from `rng`, otherwise a resumed computation would differ.
 
     >>> list(visit(lambda k, x: x + k, 0, [0, 2, 4]))

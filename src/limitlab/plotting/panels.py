@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from limitlab._core.tables import number
+from limitlab._core.page import number
 from limitlab.plotting.style import new_figure
 
 Array = NDArray[np.float64]

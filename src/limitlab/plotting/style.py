@@ -109,7 +109,7 @@ def legend_of_styles(axes: Axes, line: str | None = "limit", points: str | None 
 def value_map(axes: Axes, x: ArrayLike, y: ArrayLike, values: ArrayLike, **options: Any) -> QuadMesh:
     """Draw a map whose values, not whose colours, are interpolated between the grid points.
 
-    Halfway from 0 to 1 the map has the colour of 1/2.
+    Halfway between grid points with the values 0 and 1 the map has the colour of 1/2.
 
     >>> mesh = value_map(Figure().subplots(), [0, 1], [0, 1, 2], [[0, 1], [0, 1], [0, 1]], vmin=0, vmax=1)
     >>> mesh.get_array().shape[1] > 2, mesh.grid_values.shape
@@ -146,7 +146,7 @@ def finish(
     axes
         The panel.
     x_label, y_label
-        Labels with symbols. Without a label the panel keeps the one that it has, for example from `along`.
+        Labels with symbols. Without a label the panel keeps its present label, for example that of `along`.
     title
         The title of the panel.
     legend

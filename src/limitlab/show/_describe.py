@@ -45,7 +45,7 @@ def example(law: type[Law]) -> str:
 
 def span(default: Any, scale: str) -> tuple[float, float, str]:
     """Return an interval around a default value, and its spacing."""
-    from limitlab._core.parameters import numbers_in
+    from limitlab._core.checks import numbers_in
 
     value = next((abs(item) for item in numbers_in(default) if item), 1.0)
     if scale == "log":

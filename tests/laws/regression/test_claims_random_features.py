@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from limitlab.lab.measures import common_rate
+from limitlab.lab.check import common_rate
 from limitlab.laws.regression import gaussian_equivalence, random_features
 from limitlab.laws.regression._claims import random_features as claims
 from limitlab.models.activations import Moments

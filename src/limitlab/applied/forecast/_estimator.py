@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from limitlab._core.observables import VOCABULARY, Observable
+from limitlab._core.declaration import VOCABULARY, Observable
 from limitlab._core.page import Page, Table, html
 from limitlab._core.results import package_version
 from limitlab.applied.forecast._curves import Errors, Population, approximation_error, noise_floor

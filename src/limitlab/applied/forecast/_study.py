@@ -18,9 +18,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from limitlab._core.page import Described, Page
+from limitlab._core.page import Described, Page, describe_result, number
 from limitlab._core.page import Table as Rows
-from limitlab._core.tables import describe_result, number
 from limitlab.applied.forecast._estimator import Forecast
 from limitlab.applied.forecast._trust import ForecastWarning, Gains, GapReport, explain, leverage_variation, sentence
 from limitlab.applied.forecast.tables import Table, read_table

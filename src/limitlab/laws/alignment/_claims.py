@@ -7,9 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.lab.check import Check, Number
+from limitlab.lab.check import Check, Number, largest, smallest
 from limitlab.lab.claims import claim
-from limitlab.lab.measures import largest, smallest
 from limitlab.laws.alignment.mixture import MATRICES, MixtureAlignment
 from limitlab.laws.alignment.xor import OUTSIDE, XorAlignment, announce
 from limitlab.laws.online_sgd.xor import XorMixture

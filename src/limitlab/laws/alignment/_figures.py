@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from limitlab.lab import compare
-from limitlab.lab.extrapolated import extrapolated
+from limitlab.lab.judging import extrapolated
 from limitlab.laws.alignment.mixture import MATRICES, MixtureAlignment
 from limitlab.laws.alignment.xor import XorAlignment, announce, second_layer_path
 from limitlab.plotting.along import along

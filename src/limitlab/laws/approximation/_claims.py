@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.lab.check import Check
+from limitlab.lab.check import SIGMAS, Check, largest, log_slope, sigmas, smallest, standard_error
 from limitlab.lab.claims import claim
-from limitlab.lab.measures import SIGMAS, largest, log_slope, sigmas, smallest, standard_error
 from limitlab.laws.approximation._frank_wolfe import correlated_neuron, frank_wolfe, largest_norm
 from limitlab.laws.approximation._quadratic_network import one_pass
 from limitlab.laws.approximation._relu_network import relu_tangent_risk, trained_relu_risk

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from limitlab._core.checkpoints import checkpoint_of
 from limitlab._core.cost import Pace
+from limitlab._core.files import checkpoint_of
 from limitlab.errors import ConvergenceError
 from limitlab.models.attention.circle import Coefficients, density_masses, density_values
 from limitlab.numerics.special import von_mises_coefficients

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.lab.check import Check
+from limitlab.lab.check import Check, Slope, largest, log_slope, slope, smallest
 from limitlab.lab.claims import claim
-from limitlab.lab.measures import Slope, largest, log_slope, slope, smallest
 from limitlab.laws.attention._circle_density import spectral_density
 from limitlab.laws.attention.circle import CircleMeanField, growth_rates, most_unstable, poisson_radius
 from limitlab.laws.attention.clustering import TokenClustering, critical_beta, merging_time, plateau_time

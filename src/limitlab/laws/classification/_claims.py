@@ -6,10 +6,9 @@ import math
 
 import numpy as np
 
-from limitlab._core.blas import single_threaded
-from limitlab.lab.check import Check
+from limitlab._core.cost import single_threaded
+from limitlab.lab.check import SIGMAS, Check, largest, sigmas, smallest, standard_error, words
 from limitlab.lab.claims import claim
-from limitlab.lab.measures import SIGMAS, largest, sigmas, smallest, standard_error, words
 from limitlab.laws import Ridge
 from limitlab.laws.classification.bayes_optimal import BayesOptimal
 from limitlab.laws.classification.convex_loss import ConvexLoss

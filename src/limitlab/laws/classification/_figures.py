@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from limitlab._core.blas import single_threaded
+from limitlab._core.cost import single_threaded
 from limitlab._core.draws import mean_and_error
 from limitlab.laws.classification._channels import Channel, Prior, information, precision_of
 from limitlab.laws.classification._claims import share_without_fit

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import model_validator
 
-from limitlab._core.apportion import apportion
+from limitlab._core.declaration import apportion
 from limitlab.errors import Refused
 from limitlab.laws import Draw, Experiment, Values, observable, parameter, shared
 from limitlab.laws.classification.beside_best import Best, HasBayesError, best_classifier, require_isotropic_signal

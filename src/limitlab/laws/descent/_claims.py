@@ -8,9 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.lab.check import Check
+from limitlab.lab.check import Check, largest, log_slope, sigmas, smallest, standard_error, words
 from limitlab.lab.claims import claim
-from limitlab.lab.measures import largest, log_slope, sigmas, smallest, standard_error, words
 from limitlab.laws.classification.perceptron import Perceptron
 from limitlab.laws.descent._separable_flow import TAILS, LeastSquares, SeparableFlow, gradient_descent
 from limitlab.laws.descent.least_squares import LeastSquaresDescent

@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.lab.check import Check, Number
+from limitlab.lab.check import Check, Number, largest, log_slope, smallest, standard_error, words
 from limitlab.lab.claims import claim
-from limitlab.lab.measures import largest, log_slope, smallest, standard_error, words
 from limitlab.laws.dmft._bounds import bound_diagnostics
 from limitlab.laws.dmft._finite.multi_index import network_risk, one_pass_sgd, population_flow, random_weights
 from limitlab.laws.dmft._spin_ascent import ascent

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from limitlab._core.draws import mean_and_error
 from limitlab.lab import compare
-from limitlab.lab.extrapolated import extrapolated
+from limitlab.lab.judging import extrapolated
 from limitlab.laws.dmft._transition import Located, follow_decay, late_residual, locate_threshold, relaxation_rate
 from limitlab.laws.dmft.examples import SINGLE_INDEX, single_index, tanh_network
 from limitlab.laws.dmft.first_order import FirstOrderDynamics

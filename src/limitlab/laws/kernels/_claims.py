@@ -9,9 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.lab.check import Check
+from limitlab.lab.check import SIGMAS, Check, largest, log_slope, sigmas, smallest
 from limitlab.lab.claims import claim
-from limitlab.lab.measures import SIGMAS, largest, log_slope, sigmas, smallest
 from limitlab.laws.kernels._lazy_networks import Flow, LazyNetworks, unit_rows
 from limitlab.laws.kernels._wide_networks import DeepNetworks, residual_tangent_kernel, waves
 from limitlab.laws.kernels.convolutional import convolutional

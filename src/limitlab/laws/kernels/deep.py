@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from limitlab._core.blas import single_threaded
 from limitlab._core.checks import whole
+from limitlab._core.cost import single_threaded
 from limitlab.errors import Refused
 from limitlab.laws.kernels.duals import dual_matrix, own_duals
 from limitlab.models.activations import Activation

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.lab.check import Check
+from limitlab.lab.check import Check, largest, smallest
 from limitlab.lab.claims import claim
-from limitlab.lab.measures import largest, smallest
 from limitlab.laws.landscapes._linear_network_training import (
     critical_point,
     linear_descent,

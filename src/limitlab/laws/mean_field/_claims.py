@@ -8,9 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.lab.check import Check
+from limitlab.lab.check import SIGMAS, Check, largest, log_slope, sigmas, smallest, words
 from limitlab.lab.claims import claim
-from limitlab.lab.measures import SIGMAS, largest, log_slope, sigmas, smallest, words
 from limitlab.laws.mean_field._free_energy import ErfNeurons
 from limitlab.laws.mean_field._training import regularised_risk
 from limitlab.laws.mean_field.cone import ConeFlow, cone_risk

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from limitlab._core.draws import mean_and_error
 from limitlab.lab import compare
-from limitlab.lab.extrapolated import extrapolated
+from limitlab.lab.judging import extrapolated
 from limitlab.laws.mean_field._training import ScalarNetwork, flow_risks, langevin, ramp_sgd, regularised_risk
 from limitlab.laws.mean_field.cone import ConeFlow, cone_risk
 from limitlab.laws.mean_field.noisy import NoisyMeanField

@@ -19,8 +19,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from limitlab._core.checkpoints import checkpoint_of
 from limitlab._core.cost import Pace
+from limitlab._core.files import checkpoint_of
 from limitlab.errors import ConvergenceError, NotComputable, Refused
 from limitlab.laws.mean_field.potentials import neuron_interaction
 

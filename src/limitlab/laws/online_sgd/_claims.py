@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.lab.check import Check
+from limitlab.lab.check import SIGMAS, Check, largest, log_slope, sigmas, slope, smallest
 from limitlab.lab.claims import claim
-from limitlab.lab.measures import SIGMAS, largest, log_slope, sigmas, slope, smallest
 from limitlab.laws.online_sgd._effective import EffectiveDynamics
 from limitlab.laws.online_sgd._recovery import DiffusiveRecovery, LogarithmicRecovery
 from limitlab.laws.online_sgd._spherical import SphericalSGD

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from limitlab._core.draws import mean_and_error
 from limitlab.lab import compare
-from limitlab.lab.extrapolated import extrapolated
+from limitlab.lab.judging import extrapolated
 from limitlab.laws.online_sgd._recovery import DiffusiveRecovery
 from limitlab.laws.online_sgd.growth import ALLOWED
 from limitlab.laws.online_sgd.large_deviation import SgdLargeDeviation

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from limitlab._core.parameters import parameter
+from limitlab._core.declaration import parameter
 from limitlab.laws.online_sgd._spherical import Array, InformationExponent, SphericalSGD
 from limitlab.numerics.gaussian import panel_rule
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from limitlab._core.parameters import parameter
+from limitlab._core.declaration import parameter
 from limitlab.laws.online_sgd._spherical import Array, InformationExponent, SphericalSGD
 
 __all__ = ["OnlinePCA"]

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from pydantic import model_validator
 
-from limitlab._core.parameters import parameter
+from limitlab._core.declaration import parameter
 from limitlab.errors import ConvergenceError, Refused
 from limitlab.laws.online_sgd._spherical import (
     Array,

@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
-from limitlab._core.apportion import apportion
 from limitlab._core.cost import Cost, latest
+from limitlab._core.declaration import apportion
 from limitlab.errors import Refused, UnreachableTarget
 from limitlab.laws import CLOSED_FORM, Draw, Experiment, Values, observable, parameter, shared
 from limitlab.laws.online_sgd import second_moments

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from limitlab._core.draws import mean_and_error
 from limitlab.lab import compare
-from limitlab.lab.extrapolated import extrapolated, extrapolated_runs
+from limitlab.lab.judging import extrapolated, extrapolated_runs
 from limitlab.laws.regression import singular_kernel
 from limitlab.laws.regression._claims.kernel_floor import LINEAR, NOISE, REST, feature_learning
 from limitlab.laws.regression._cusp import cusp

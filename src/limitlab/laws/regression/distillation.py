@@ -30,7 +30,7 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
-from limitlab._core.apportion import apportion
+from limitlab._core.declaration import apportion
 from limitlab.errors import Refused
 from limitlab.laws import CLOSED_FORM, Draw, Values, observable, parameter, shared
 from limitlab.laws.classification.beside_best import Best

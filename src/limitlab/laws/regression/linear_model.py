@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
-from limitlab._core.apportion import apportion
+from limitlab._core.declaration import apportion
 from limitlab.errors import Refused
 from limitlab.laws import Draw, Experiment, Law, parameter
 from limitlab.laws.classification.beside_best import Best, HasBayesError, best_linear

@@ -25,8 +25,8 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
-from limitlab._core.apportion import apportion
 from limitlab._core.cost import Cost
+from limitlab._core.declaration import apportion
 from limitlab.errors import Refused
 from limitlab.laws import CLOSED_FORM, Draw, Experiment, Values, parameter
 from limitlab.laws.classification.beside_best import Best

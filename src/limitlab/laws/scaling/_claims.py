@@ -6,9 +6,8 @@ import math
 
 import numpy as np
 
-from limitlab.lab.check import Check
+from limitlab.lab.check import Check, largest
 from limitlab.lab.claims import claim
-from limitlab.lab.measures import largest
 from limitlab.laws.scaling.ridge_scaling import RidgeScaling, slopes
 from limitlab.laws.scaling.width_and_steps import PowerLawScaling
 from limitlab.numerics.additive_powers import best_fit, centred, log_optimum, residuals

@@ -8,9 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.lab.check import Check
+from limitlab.lab.check import SIGMAS, Check, largest, log_slope, sigmas, smallest
 from limitlab.lab.claims import claim
-from limitlab.lab.measures import SIGMAS, largest, log_slope, sigmas, smallest
 from limitlab.laws import MarchenkoPastur, SampleCovariance
 from limitlab.laws.spectra._measurements import extreme_eigenvalues, sample_eigenvalues
 from limitlab.laws.spectra.square_matrix import SquareMatrixEdge, mean_inverse_trace

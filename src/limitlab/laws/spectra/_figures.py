@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from limitlab._core.draws import mean_and_error
-from limitlab.lab.measures import log_slope
+from limitlab.lab.check import log_slope
 from limitlab.laws import MarchenkoPastur, SampleCovariance
 from limitlab.laws.spectra._claims import EXPECTED_DISTANCE, TRACY_WIDOM_AT_ZERO, inverse_trace, sup_distance
 from limitlab.laws.spectra._measurements import extreme_eigenvalues

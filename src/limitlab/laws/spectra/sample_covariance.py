@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
-from limitlab._core.apportion import apportion
+from limitlab._core.declaration import apportion
 from limitlab.errors import Refused
 from limitlab.laws import Draw, Values, parameter
 from limitlab.laws.spectra._measurements import SpectralLaw, points, sample_eigenvalues

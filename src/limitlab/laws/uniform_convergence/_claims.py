@@ -8,9 +8,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.lab.check import Check
+from limitlab.lab.check import Check, largest, log_slope, smallest, standard_error
 from limitlab.lab.claims import claim
-from limitlab.lab.measures import largest, log_slope, smallest, standard_error
 from limitlab.laws.uniform_convergence._halfplanes import largest_imbalance
 from limitlab.laws.uniform_convergence.finite_class import FiniteClass
 from limitlab.laws.uniform_convergence.rademacher import (

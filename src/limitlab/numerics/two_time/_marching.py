@@ -35,10 +35,9 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab._core.array_file import DamagedFile, read_arrays, write_arrays
-from limitlab._core.checkpoints import checkpoint_of
 from limitlab._core.checks import number, whole
 from limitlab._core.cost import FIRST_LOOK, duration
+from limitlab._core.files import DamagedFile, checkpoint_of, read_arrays, write_arrays
 from limitlab.errors import ConvergenceError, Refused
 from limitlab.numerics.two_time._memory import History, WholeHistory, triangle_size
 from limitlab.numerics.two_time._thinned import ThinnedHistory, capacity
@@ -158,7 +157,7 @@ def march(
     checkpoint, checkpoint_every
         File for the state of the march, and number of seconds between two saves. If the file exists, the march continues
         from the saved state, with the same result to the last bit. The file is removed at the end. Without `checkpoint`, the
-        file of a surrounding `limitlab._core.checkpoints.checkpointing` block is used.
+        file of a surrounding `limitlab._core.files.checkpointing` block is used.
     progress
         Function that is called with a `Progress` about ten times a second.
 

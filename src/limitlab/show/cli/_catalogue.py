@@ -227,7 +227,7 @@ STATUS_WORDS = {
 @app.command(epilog="Example: limitlab cite ridge >> references.bib")
 def cite(law_name: LawArgument, as_json: JsonOption = False, laws: LawsOption = None) -> None:
     """Print the references of a law as BibTeX."""
-    from limitlab._core.references import bibtex
+    from limitlab._core.about import bibtex
     from limitlab._core.registry import find_law
 
     law = find_law(law_name)

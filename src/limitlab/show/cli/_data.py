@@ -65,7 +65,7 @@ def read_counts(text: str) -> Any:
     """
     import numpy as np
 
-    from limitlab.lab.ranges import parse_range
+    from limitlab.lab.grid import parse_range
 
     try:
         return np.unique(np.round(parse_range(text)))

@@ -19,9 +19,8 @@ import numpy as np
 import typer
 from typer.core import CompletionItem, TyperCommand  # type: ignore[attr-defined]
 
-from limitlab._core.listing import index
+from limitlab._core.lazy import index
 from limitlab.errors import Refused, did_you_mean
-from limitlab.lab.ranges import parse_range
 from limitlab.show._describe import kebab
 from limitlab.show.cli._app import app
 
@@ -242,6 +241,8 @@ def _field(option: str) -> str:
 
 
 def _range(name: str, text: str) -> Any:
+    from limitlab.lab.grid import parse_range  # the help page loads no law
+
     try:
         return parse_range(text)
     except ValueError as error:

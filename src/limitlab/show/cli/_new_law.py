@@ -290,7 +290,7 @@ def outside(text: str, template: str) -> str:
 
 def free_claim_id(place: Place) -> str:
     """Return the first of X1, X2, ... that is not the id of a claim of limitlab (in a checkout) or of the folder."""
-    from limitlab._core.listing import index
+    from limitlab._core.lazy import index
 
     folders = (
         [place.folder] if place.root is None else place.folder.resolve().parent.iterdir()

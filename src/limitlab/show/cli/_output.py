@@ -14,8 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from limitlab._core.files import replacing, require_writable, write_whole
-from limitlab._core.page import Page, jsonable
-from limitlab._core.tables import describe_result, number, plain_symbol, rows_of, table_names
+from limitlab._core.page import Page, describe_result, jsonable, number, plain_symbol, rows_of, table_names
 from limitlab.errors import Refused
 from limitlab.show._describe import kebab
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from limitlab._core.tables import number, rows_of
+from limitlab._core.page import number, rows_of
 from limitlab.errors import Refused
 from limitlab.show.cli._app import status_line
 from limitlab.show.cli._law import (

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from limitlab._core.tables import long_rows, rows_of, table_names
+from limitlab._core.page import long_rows, rows_of, table_names
 from limitlab.errors import Refused, did_you_mean
 from limitlab.show.cli._app import FAILED, INTERRUPTED, status_line
 from limitlab.show.cli._law import (

@@ -12,8 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from limitlab._core.files import require_writable, write_whole
-from limitlab._core.page import jsonable
-from limitlab._core.tables import number
+from limitlab._core.page import jsonable, number
 from limitlab.errors import Refused
 from limitlab.show.cli._app import FAILED, app, status_line
 from limitlab.show.cli._law import LawsOption, claim_ids, figure_ids, laws_named
@@ -32,7 +31,7 @@ from limitlab.show.cli._output import (
 )
 
 if TYPE_CHECKING:
-    from limitlab.lab.verification import Record
+    from limitlab.lab.claims import Record
 
 
 @app.command(epilog="Example: limitlab verify J5 J8 --full")
@@ -63,7 +62,7 @@ def verify(
     """
     from limitlab._core.registry import package_name
     from limitlab.lab.claims import claims_of_package, find_claims
-    from limitlab.lab.verification import verify as run
+    from limitlab.lab.claims import verify as run
 
     if out is not None and out.suffix not in (".md", ".json"):
         raise Refused(f"--out {out} is not allowed: its name must end in .md or .json")

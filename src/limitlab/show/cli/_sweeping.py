@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from limitlab._core.tables import rows_of, table_names
+from limitlab._core.page import rows_of, table_names
 from limitlab.errors import Refused
 from limitlab.show.cli._app import FAILED, app, status_line
 from limitlab.show.cli._law import LawsOption

@@ -20,11 +20,12 @@ from pydantic.dataclasses import dataclass
 from pydantic_core import ValidationError
 
 from limitlab._core.about import allowed, kind_of
+from limitlab._core.checks import numbers_in
+from limitlab._core.declaration import Parameter, plain
 from limitlab._core.draws import plain_parameters
 from limitlab._core.law import Law
-from limitlab._core.parameters import Parameter, numbers_in, plain
+from limitlab._core.page import plain_symbol
 from limitlab._core.registry import all_laws, law_id, subject_of
-from limitlab._core.tables import plain_symbol
 from limitlab.errors import Refused
 
 Mode = Literal["curve", "phase", "compare", "plan", "forecast"]

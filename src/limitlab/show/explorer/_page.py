@@ -22,9 +22,9 @@ import panel as pn
 from bokeh.models import Div
 from pydantic_core import ValidationError
 
+from limitlab._core.declaration import plain
 from limitlab._core.draws import plain_parameters
 from limitlab._core.law import Law
-from limitlab._core.parameters import plain
 from limitlab._core.registry import package_of
 from limitlab._core.typeset import typeset
 from limitlab.show.explorer import _address as address

@@ -15,7 +15,7 @@ from bokeh.models.mappers import LinearColorMapper, LogColorMapper
 from bokeh.plotting import figure as bokeh_figure
 from numpy.typing import NDArray
 
-from limitlab._core.tables import number
+from limitlab._core.page import number
 from limitlab.plotting.panels import wide
 from limitlab.plotting.style import COLOURS, finish, new_figure, simulation_points, theory_line
 

@@ -16,7 +16,7 @@ import numpy as np
 import panel as pn
 
 from limitlab._core.law import Law
-from limitlab._core.tables import plain_symbol
+from limitlab._core.page import plain_symbol
 from limitlab.applied.forecast.tables import SEPARATORS
 from limitlab.errors import Refused
 from limitlab.plotting.panels import wide

@@ -28,7 +28,7 @@ from pydantic_core import ValidationError
 from limitlab import lab
 from limitlab._core.cost import check_draw
 from limitlab._core.law import Law
-from limitlab._core.listing import index
+from limitlab._core.lazy import index
 from limitlab.errors import ConvergenceError, NotComputable, Refused, TooCostly, UnreachableTarget
 from limitlab.lab.engines import CappedWorkers, WorkerDied, available_cores
 from limitlab.lab.grid import one_line

@@ -8,9 +8,8 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from limitlab._core.about import allowed, references_of
-from limitlab._core.page import Code, Tex, Verdict, Words
+from limitlab._core.page import Code, Tex, Verdict, Words, number
 from limitlab._core.registry import law_id, laws_option, package_of, subject_of
-from limitlab._core.tables import number
 from limitlab._core.typeset import mathml, typeset
 from limitlab.lab.claims import claims_of
 from limitlab.show._describe import kebab
@@ -19,9 +18,8 @@ from limitlab.show.report._page import Card, Picture, badge, definitions, drawn,
 if TYPE_CHECKING:
     from limitlab._core.law import Law
     from limitlab.lab import Comparison
-    from limitlab.lab.claims import Claim, Outcome
+    from limitlab.lab.claims import Claim, Outcome, Record
     from limitlab.lab.judging import Row
-    from limitlab.lab.verification import Record
 
 
 LAWS = "The laws"

@@ -31,12 +31,11 @@ from limitlab._core.registry import (
     subject_of,
 )
 from limitlab._core.typeset import typeset
-from limitlab.lab.claims import Claim, all_claims
+from limitlab.lab.claims import Claim, ClaimTask, Record, all_claims, records_of
 from limitlab.lab.figures import all_figures, describe_figures
 from limitlab.lab.progress import ProgressOption
 from limitlab.lab.store import FORMAT, Cell, Cells, caching
 from limitlab.lab.tasks import RunResult, Task, run_tasks
-from limitlab.lab.verification import ClaimTask, Record, records_of
 from limitlab.show.report._cards import CLAIMS, LAWS, about, claim_card, claim_links, law_card, ledger_table, verdict_of
 from limitlab.show.report._page import Card, Picture, drawn, folded, legend, page, problem, provenance, section, slug, table
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from limitlab.lab import optimal
-from limitlab.lab.check import Check
+from limitlab.lab.check import Check, largest, smallest, standard_error
 from limitlab.lab.claims import claim
-from limitlab.lab.measures import largest, smallest, standard_error
 from limitlab.laws.dmft.two_layer import TwoLayerDynamics
 from limitlab.laws.regression.kernel_floor import kernel_floor
 from limitlab.laws.regression.random_features import RandomFeaturesRidge

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.lab.check import Check
+from limitlab.lab.check import SIGMAS, Check, largest, sigmas, standard_error
 from limitlab.lab.claims import claim
-from limitlab.lab.measures import SIGMAS, largest, sigmas, standard_error
 from limitlab.laws.regression import singular_kernel
 from limitlab.laws.regression._smoothers import measured_risk, octave_samples
 from limitlab.laws.regression.nearest_neighbours import NearestNeighbours

@@ -8,9 +8,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from limitlab.lab.check import Check
+from limitlab.lab.check import SIGMAS, Check, common_rate, standard_error, words
 from limitlab.lab.claims import claim
-from limitlab.lab.measures import SIGMAS, common_rate, standard_error, words
 from limitlab.laws.classification.margin_equivalence import MarginEquivalence
 from limitlab.laws.regression._random_features_point import best_ridge, ridgeless_width, snr_threshold
 from limitlab.laws.regression.gaussian_equivalence import COMPARED, GaussianEquivalence

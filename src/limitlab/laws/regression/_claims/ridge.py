@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.lab.check import Check
+from limitlab.lab.check import SIGMAS, Check, largest, log_slope, slope, smallest
 from limitlab.lab.claims import claim
-from limitlab.lab.measures import SIGMAS, largest, log_slope, slope, smallest
 from limitlab.laws.regression.early_stopping import EarlyStopping
 from limitlab.laws.regression.linear_model import LinearModel
 from limitlab.laws.regression.ridge import Ridge, exact_ridgeless

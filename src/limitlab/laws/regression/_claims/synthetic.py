@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from limitlab.lab.check import Check
+from limitlab.lab.check import SIGMAS, Check, largest, standard_error
 from limitlab.lab.claims import claim
-from limitlab.lab.measures import SIGMAS, largest, standard_error
 from limitlab.laws.regression._label_chains import shipped_images
 from limitlab.laws.regression.distillation import Distillation
 from limitlab.laws.regression.model_collapse import ModelCollapse, exact_accumulated
