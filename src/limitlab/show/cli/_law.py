@@ -22,8 +22,8 @@ from typer.core import CompletionItem, TyperCommand  # type: ignore[attr-defined
 from limitlab._core.listing import index
 from limitlab.errors import Refused, did_you_mean
 from limitlab.lab.ranges import parse_range
-from limitlab.show._describe import kebab
 from limitlab.show.cli._app import app
+from limitlab.show.cli._output import kebab, parameter_table
 
 if TYPE_CHECKING:
     from limitlab._core.about import Kind
@@ -339,7 +339,6 @@ class LawCommand(TyperCommand):
         name = ctx.meta.get("limitlab.law")
         if name is not None:
             from limitlab._core.registry import find_law
-            from limitlab.show.cli._output import parameter_table
 
             typer.echo(f"\nOptions for the parameters of {find_law(name).__name__}:")
             parameter_table(find_law(name))

@@ -17,7 +17,6 @@ from limitlab._core.files import replacing, require_writable, write_whole
 from limitlab._core.page import Page, jsonable
 from limitlab._core.tables import describe_result, number, plain_symbol, rows_of, table_names
 from limitlab.errors import Refused
-from limitlab.show._describe import kebab
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -53,6 +52,15 @@ WIDE = 200
 
 COLOURS = {"agree": "green", "disagree": "red", "underpowered": "yellow"}
 """The colours of verdicts."""
+
+
+def kebab(name: str) -> str:
+    """Return the spelling of a parameter on the command line.
+
+    >>> kebab("width_ratio")
+    'width-ratio'
+    """
+    return name.replace("_", "-")
 
 
 def read_engine(text: str | None) -> int | str | None:

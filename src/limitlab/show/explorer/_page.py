@@ -44,9 +44,9 @@ from limitlab.show.explorer._address import (
     law_of,
     listed,
     matching,
+    snippet,
     to_text,
 )
-from limitlab.show.explorer._snippet import snippet
 from limitlab.show.explorer._views import STYLE, VIEWS, View
 from limitlab.show.explorer.jobs import Pool, Runner, sentence
 

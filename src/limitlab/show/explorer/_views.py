@@ -21,8 +21,7 @@ from limitlab.applied.forecast.tables import SEPARATORS
 from limitlab.errors import Refused
 from limitlab.plotting.panels import wide
 from limitlab.show.explorer import _plots as plots
-from limitlab.show.explorer._address import Axis, State, live, values_of
-from limitlab.show.explorer._snippet import EXPERIMENT_POINTS
+from limitlab.show.explorer._address import EXPERIMENT_POINTS, Axis, State, live, values_of
 from limitlab.show.explorer.jobs import Message, Pool, Runner
 
 STYLE = (Path(__file__).parent / "style.css").read_text(encoding="utf-8")

@@ -13,7 +13,6 @@ from limitlab._core.registry import law_id, laws_option, package_of, subject_of
 from limitlab._core.tables import number
 from limitlab._core.typeset import mathml, typeset
 from limitlab.lab.claims import claims_of
-from limitlab.show._describe import kebab
 from limitlab.show.report._page import Card, Picture, badge, definitions, drawn, folded, problem, slug, table
 
 if TYPE_CHECKING:
@@ -133,7 +132,9 @@ def comparison_body(comparison: Comparison, where: str, picture: Picture | None)
     shown = comparison.rows.index(most_decisive(comparison)[0])
     rest = rows[:shown] + rows[shown + 1 :]
     again = f"limitlab compare {law_id(type(law))} " + " ".join(
-        f"--{kebab(name)} {_typed(getattr(law, name))}" for name in type(law).parameters() if name in law.model_fields_set
+        f"--{name.replace('_', '-')} {_typed(getattr(law, name))}"
+        for name in type(law).parameters()
+        if name in law.model_fields_set
     )
     again += loading(type(law))
     return (
