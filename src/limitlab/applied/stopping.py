@@ -36,9 +36,9 @@ STEPS_PER_TIME = 8
 
 ABOUT: dict[str, dict[str, str]] = {
     "time": dict(long_name="best time to stop", symbol=r"t_{opt}"),
-    "test_error": dict(long_name="test error there"),
-    "train_error": dict(long_name="train error there"),
-    "overlap": dict(long_name="overlap there", symbol="v"),
+    "test_error": dict(long_name="test error at the best time"),
+    "train_error": dict(long_name="train error at the best time"),
+    "overlap": dict(long_name="overlap at the best time", symbol="v"),
     "learned": dict(long_name="start of the window"),
     "overfit": dict(long_name="end of the window"),
     "final_test_error": dict(long_name="test error at the end"),
@@ -283,9 +283,8 @@ def draw_plans(above: Axes, below: Axes, table: xr.Dataset, label: str, legends:
     (name,) = table.test_error.dims
     x = table[name].values
     late = np.where(np.isfinite(table.overfit), table.overfit, np.nan)
-    top = np.where(
-        np.isfinite(late), late, np.nanmax(np.append(late, table.time))
-    )  # a window without end is drawn up to the largest time of the panel
+    # a window without end is drawn up to the largest time of the panel
+    top = np.where(np.isfinite(late), late, np.nanmax(np.append(late, table.time)))
     window = f"within {100 * table.attrs['slack']:g} % of the best"
     above.fill_between(x, table.learned, top, color=COLOURS[0], alpha=0.15, linewidth=0, label=window)
     marks = {"marker": ".", "markersize": 7}  # points mark the computed values; the lines only connect them

@@ -141,7 +141,7 @@ class SampleSize(Described):
         return xr.Dataset({**columns, "no_fit_probability": risk}, {"samples": counts})
 
 
-ASSUMES = "assumes Gaussian predictors, a logistic model, no selection, no penalty; skewed predictors need more"
+ASSUMES = "assumes Gaussian predictors, a logistic model, no selection, no penalty; skewed predictors need more samples"
 
 ABOUT = {
     "calibration_slope": "calibration slope",
@@ -252,7 +252,7 @@ def _check(predictors: int, auc: float, prevalence: float, risk_no_fit: float) -
     ranges = (("auc", auc, 0.5, 0.999), ("prevalence", prevalence, 0, 1), ("risk_no_fit", risk_no_fit, 0, 1))
     for name, value, low, high in ranges:
         if not low < value < high:
-            raise Refused(f"{name} = {value!r} is not allowed: must be above {low:g}, below {high:g}")
+            raise Refused(f"{name} = {value!r} is not allowed: must be above {low:g} and below {high:g}")
 
 
 def true_score(auc: float, prevalence: float) -> TrueScore:

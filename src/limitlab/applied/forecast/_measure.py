@@ -179,7 +179,7 @@ class RidgePath:
         return np.moveaxis(_times(X.T, dual) / n, 0, 1)
 
     def _from_svd(self, ridges: Array) -> Array:
-        """Return the same coefficients from singular vectors, which represent the null space exactly."""
+        """Return the coefficients of `_from_gram` from singular vectors, which represent the null space exactly."""
         left, singular, right = self._svd
         shrunk = singular[:, None] * _inverse(singular[:, None] ** 2 / len(self.X) + ridges) / len(self.X)
         labels = left.T @ self._columns
@@ -353,7 +353,7 @@ def _grams(kernel: Kernel | Array, X: Array, inside: Any, outside: Any) -> tuple
 
 
 def _one_ridge(gram: Array, across: Array, y: Array, lam: Array) -> tuple[Array, Array]:
-    """Return the same for a single ridge from a linear solve, which costs an eighth as much."""
+    """Return the predictions of `_dual_path` for a single ridge. A linear solve costs an eighth of an eigendecomposition."""
     from scipy.linalg import cho_factor, cho_solve
 
     shifted = gram + len(y) * lam[0] * np.eye(len(y))

@@ -1,8 +1,8 @@
 """Forecast of the learning curve of a table of your own data, in a single call.
 
-`forecast_study` reads a table, chooses the kernel and the ridge, computes the learning curve with its band, and checks the curve with a
-few real fits. Table, sentences and figure of the result use the same curve and the same rule for the ridge, so they cannot contradict each
-other. The command `limitlab forecast` and the explorer format this result.
+`forecast_study` reads a table, chooses the kernel and the ridge, computes the learning curve with its band, and checks the curve with a few
+real fits. Table, sentences and figure of the result use the same curve and the same rule for the ridge, so they are consistent. The command
+`limitlab forecast` and the explorer format this result.
 
 `forecast_other` forecasts the learning curve of any estimator of scikit-learn.
 """
@@ -522,7 +522,8 @@ def trust_sentences(model: Forecast, curve: xr.Dataset) -> list[str]:
             "doubtful": "warning: such extrapolations were often wrong by 10% or more",
         }[trust]
         lines.append(
-            f"Rows with * are beyond the data. Forecasts for all rows from half of them differ by {missed:+.1%} ({trust}; {warning})."
+            "Rows with * are beyond the data. Forecasts for all rows from half of them differ by "
+            f"{missed:+.1%} from the left-out error ({trust}; {warning})."
         )
         if curve.attrs["metric"] != "mse":
             lines.append("Bands for labels beyond the data are approximate.")
@@ -612,7 +613,7 @@ def forecast_other(
 
 
 def forecast_figure(curve: xr.Dataset, measured: xr.Dataset | None = None, title: str = "") -> Figure:
-    """Draw a forecast with its band, real fits, the number of points in the data, and simpler guesses beyond it."""
+    """Draw a forecast with its band, real fits, the number N of points in the data, and simpler extrapolations beyond N."""
     from limitlab.plotting.style import COLOURS, RC, finish, new_figure, readable_ticks
 
     figure, (axes,) = new_figure(width=7.2)

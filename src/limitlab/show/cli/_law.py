@@ -1,8 +1,8 @@
 """Names of laws and options for their parameters on the command line, with completion by the Tab key.
 
 A single value of an option sets the parameter. Several values define a sweep. The type of the parameter determines how a text is split into
-values. `--eigenvalues 1,4` is a single tuple, and `--ridge 0,0.1` are two numbers. Several tuples are separated by `;`.
-Completion uses the index, so that no law is imported. `limitlab --install-completion` installs them for the shell.
+values. `--eigenvalues 1,4` is a single tuple, and `--ridge 0,0.1` contains two numbers. Several tuples are separated by `;`.
+Completion uses the index, so that no law is imported. `limitlab --install-completion` installs it for the shell.
 """
 
 from __future__ import annotations

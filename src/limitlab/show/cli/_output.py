@@ -137,9 +137,8 @@ def print_table(rows: Sequence[Mapping[str, Any]], title: str = "", most: int = 
     table = Table()
     for name in names:
         textual = isinstance(rows[0][name], str)
-        least = (
-            None if textual else max(len(number(row[name])) for row in rows)
-        )  # numbers are never folded, but names of columns may be
+        # numbers are never folded, but names of columns may be
+        least = None if textual else max(len(number(row[name])) for row in rows)
         table.add_column(name.replace("_", " "), justify="left" if textual else "right", overflow="fold", min_width=least)
     shown: list[Mapping[str, Any] | None] = list(rows)
     if len(rows) > most:

@@ -137,7 +137,9 @@ def print_prediction(parsed: ParsedLaw, result: xr.Dataset) -> None:
 def simulate(
     ctx: typer.Context,
     law_name: LawArgument,
-    size: Annotated[int | None, typer.Option("--size", help="Size of the experiment (default: that of the law).")] = None,
+    size: Annotated[
+        int | None, typer.Option("--size", help="Size of the experiment (default: the largest size of the law).")
+    ] = None,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the first draw.")] = 0,
     seeds: Annotated[int, typer.Option("--seeds", help="Number of independent draws.")] = 1,
     observables: ObservablesOption = None,
@@ -234,7 +236,10 @@ def compare(
         typer.Option("--size", "--sizes", metavar="LIST", help="Sizes, such as 50,100,200 (default: those of the law)."),
     ] = None,
     seeds: Annotated[
-        int | None, typer.Option("--seeds", help="Draws per size (default: that of the law, then more).")
+        int | None,
+        typer.Option(
+            "--seeds", help="Draws per size (default: that of the law, and more while the verdict is underpowered)."
+        ),
     ] = None,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the first draw.")] = 0,
     budget: Annotated[
@@ -304,7 +309,7 @@ def describe_comparisons(results: Sequence[Comparison]) -> dict[str, Any]:
     return {"law": points[0]["law"], "verdict": worst, "passed": worst == "agree", "check_points": points}
 
 
-# -- what the three share -------------------------------------------------------------------------------------------
+# -- shared functions ----------------------------------------------------------------------------------------------
 
 
 def chosen(law: Law, observables: str | None) -> list[str] | None:
@@ -530,9 +535,8 @@ def plan(
     finish(law, result, parameter, observable, as_json, out, plot, level=wanted)
     if not as_json:
         answer, reached = result[parameter].item(), number(result[observable].item())
-        wish = (
-            "" if reached == number(wanted) else f" (target {number(wanted)})"
-        )  # with a whole number the target is rarely reached exactly
+        # a parameter that is a whole number rarely reaches the target exactly
+        wish = "" if reached == number(wanted) else f" (target {number(wanted)})"
         others = [number(value) for value in result["solutions"].values.tolist() if value != answer]
         typer.echo(
             f"{parameter} = {number(answer)} gives {observable} = {reached}{wish}"

@@ -1,4 +1,4 @@
-"""The state of a page, the address that restores it, the controls of the parameters of a law, and the code that computes the same.
+"""The state of a page, the address that restores it, the controls of the parameters of a law, and Python code for the result.
 
 `State` is a pydantic dataclass. `read` makes it from an address, and `changed_state` from the changes of a visitor. Both replace values
 that are not allowed, and return a sentence about each. No function in this module draws.

@@ -135,7 +135,7 @@ class View:
 
 
 class CurveView(View):
-    """The limit along a parameter, which follows the sliders, and experiments that a button starts."""
+    """The limit along a parameter, which is drawn again when a slider moves, and experiments, which start with a button."""
 
     verb = "Run experiment"
 

@@ -213,7 +213,7 @@ def ledger_table(records: Sequence[Record]) -> str:
         for name in ("id", "statement", "verdict", "area", "seconds")
     )
     return (
-        '<section id="the-ledger"><h2>The ledger</h2>'
+        '<section id="the-ledger"><h2>Table of claims</h2>'
         "<p>Every claim is a statement of the theory with a test that can fail. Click an id to open its card.</p>"
         '<form class="tools" hidden><input type="search" id="search" placeholder="Search claims" aria-label="Search claims">'
         f"{_choice('verdict', verdicts)}{_choice('area', areas)}"
