@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from sklearn.linear_model import Ridge
 
-from limitlab.applied.forecast._least_squares import RidgePath
+from limitlab.applied.forecast._measure import RidgePath
 from timing import best, print_ratios
 
 SIZE, PENALTIES, REPEATS = 800, 100, 2

@@ -128,7 +128,7 @@ def logistic_data() -> list[tuple[Any, Any]]:
 
 def ridge_path() -> Any:
     """Coefficients of ridge regression at 100 penalties."""
-    from limitlab.applied.forecast._least_squares import RidgePath
+    from limitlab.applied.forecast._measure import RidgePath
 
     rng = np.random.default_rng(0)
     X = rng.standard_normal((600, 300))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 
-from limitlab.applied.forecast._least_squares import RidgePath, minimum_norm
+from limitlab.applied.forecast._measure import RidgePath, minimum_norm
 
 RIDGES = np.geomspace(1e-6, 1e3, 12)
 SHAPES = [(40, 25), (25, 40), (30, 30), (6, 1), (1, 6)]

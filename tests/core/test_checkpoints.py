@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from limitlab._core import checkpoints
+from limitlab._core import files
 from limitlab._core.files import SavedState, checkpoint_of, checkpointing
 from limitlab.laws import CircleMeanField, NoisyMeanField, OnlineSingleIndex, PopulationFlow, TwoGaussians, TwoLayerDynamics
 from limitlab.laws.attention._circle_density import volume_density
@@ -25,7 +25,7 @@ class Stop(Exception):
 def stopped_after(monkeypatch, saves):
     """Every state is kept; the computation is stopped when it has kept so many."""
     left = [saves]
-    write = checkpoints.write_arrays
+    write = files.write_arrays
 
     def count(path, arrays, about=None):
         write(path, arrays, about)
@@ -33,7 +33,7 @@ def stopped_after(monkeypatch, saves):
         if left[0] == 0:
             raise Stop
 
-    monkeypatch.setattr(checkpoints, "write_arrays", count)
+    monkeypatch.setattr(files, "write_arrays", count)
     monkeypatch.setattr("limitlab.numerics.two_time._marching.write_arrays", count)
 
 

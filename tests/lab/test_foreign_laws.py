@@ -29,9 +29,8 @@ from limitlab.lab.figures import describe_figures, find_figure
 from limitlab.lab.sweepfile import read_sweep
 from limitlab.lab.tasks import key_of
 from limitlab.show.cli import app
-from limitlab.show.explorer._address import explorable, matching, start
+from limitlab.show.explorer._address import explorable, matching, snippet, start
 from limitlab.show.explorer._page import equations
-from limitlab.show.explorer._snippet import snippet
 from limitlab.show.explorer.jobs import Caps, Pool
 from limitlab.show.report import write_report
 from limitlab.testing import LawContractError, check_faults, check_law

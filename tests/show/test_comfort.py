@@ -17,7 +17,7 @@ from limitlab._core.registry import all_laws, find_law
 from limitlab.show.cli import app
 from limitlab.show.cli._catalogue import HAVE, MODEL, WANT, answer
 from limitlab.show.cli._law import claim_ids, figure_ids, law_names, parameter_options
-from limitlab.show.cli._planning import in_words
+from limitlab.show.cli._running import in_words
 
 
 def run(*args: str, **options: object) -> Result:

@@ -33,11 +33,11 @@ from limitlab.show.explorer._address import (
     law_of,
     matching,
     read,
+    snippet,
     start,
     values_of,
 )
 from limitlab.show.explorer._page import Page, ParameterWidget, equations, knobs_of
-from limitlab.show.explorer._snippet import snippet
 from limitlab.show.explorer._views import CappedDropper, checked_table
 from limitlab.show.explorer.jobs import Caps, Message, Pool
 

@@ -15,9 +15,10 @@ from typer.testing import CliRunner
 from limitlab._core.about import allowed, kind_of
 from limitlab._core.registry import law_id
 from limitlab.laws import Law, NearestNeighbours, Ridge, parameter
-from limitlab.show._describe import describe_law, example, kebab
 from limitlab.show.cli import app
+from limitlab.show.cli._catalogue import describe_law, example
 from limitlab.show.cli._law import read_law, read_numbers, read_sizes, read_values, split_options
+from limitlab.show.cli._output import kebab
 
 
 class Everything(Law):

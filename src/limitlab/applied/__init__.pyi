@@ -13,23 +13,23 @@ from .scaling.fit import ScalingFit as ScalingFit
 from .scaling.study import ScalingStudy as ScalingStudy
 from .forecast import check_gap as check_gap
 from .forecast import compare_with_sklearn as compare_with_sklearn
-from .plots import draw_curve as draw_curve
-from .plots import forecast_figure as forecast_figure
+from .forecast import draw_curve as draw_curve
+from .forecast import forecast_figure as forecast_figure
 from .forecast import forecast_other as forecast_other
 from .forecast import forecast_study as forecast_study
 from .stopping import plan_stopping as plan_stopping
 from .pilot import read_pilot as read_pilot
 from .forecast.tables import read_table as read_table
 from .study_size import sample_size as sample_size
-from .plots import sample_size_figure as sample_size_figure
+from .study_size import sample_size_figure as sample_size_figure
 from .scaling.fit import scaling_fit as scaling_fit
-from .plots import scaling_fit_figure as scaling_fit_figure
+from .scaling.study import scaling_fit_figure as scaling_fit_figure
 from .scaling.study import scaling_plan as scaling_plan
 from .scaling.study import scaling_study as scaling_study
 from .spectrum_blocks import spectrum as spectrum
 from .spectrum_blocks import spectrum_along as spectrum_along
 from .stopping import stop as stop
-from .plots import stopping_figure as stopping_figure
+from .stopping import stopping_figure as stopping_figure
 from .stopping import stopping_table as stopping_table
 
 __all__ = [

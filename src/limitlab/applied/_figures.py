@@ -10,10 +10,9 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from limitlab.applied.plots import draw_curve, draw_plans, sample_size_figure
 from limitlab.applied.scaling.fit import scaling_fit
-from limitlab.applied.stopping import stopping_table
-from limitlab.applied.study_size import sample_size
+from limitlab.applied.stopping import draw_plans, stopping_table
+from limitlab.applied.study_size import sample_size, sample_size_figure
 from limitlab.laws.dmft.examples import single_index
 from limitlab.plotting.style import (
     COLOURS,
@@ -30,7 +29,7 @@ def learning_curves(quick: bool = True) -> Figure:
 
     Lines are forecasts, dashed beyond N. Points are real fits.
     """
-    from limitlab.applied.forecast import Forecast, ForecastWarning
+    from limitlab.applied.forecast import Forecast, ForecastWarning, draw_curve
     from limitlab.models.datasets import prepared
 
     figure, panels = new_figure(columns=4, rows=2, width=3.5, height=3.4)

@@ -30,7 +30,7 @@ Array = NDArray[np.float64]
 
 RANK = 1e-9  # singular values below this share of the largest count as zero
 LARGE_VARIATION, ABOVE_GAUSSIAN = 1.0, 1.5  # variation of leverages; above both limits the law is too favourable
-WEAKEST = 0.02  # smallest signal that is distinguished from none
+WEAKEST = 0.02  # smallest signal that is distinguished from no signal
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,10 @@ def _studied(X: Array, labels: NDArray[Any], notes: list[str]) -> Pilot:
 
 
 def whitened(X: Array) -> Array:
-    """Return independent columns of variance 1 that span the centred columns; a fit without penalty does not change."""
+    """Return independent columns of variance 1 that span the centred columns.
+
+    A fit without penalty gives the same scores with these columns.
+    """
     left, singular, _ = np.linalg.svd(X - X.mean(axis=0), full_matrices=False)
     nonzero = singular > RANK * singular.max(initial=0.0)
     return np.asarray(left[:, nonzero] * math.sqrt(len(X)))

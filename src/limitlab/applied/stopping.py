@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import product
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import xarray as xr
@@ -20,7 +20,11 @@ from limitlab._core.law import Law
 from limitlab.errors import Refused
 from limitlab.laws.dmft.two_layer import TwoLayerDynamics
 
-__all__ = ["plan_stopping", "stop", "stopping_table"]
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["plan_stopping", "stop", "stopping_figure", "stopping_table"]
 
 Floats = NDArray[np.float64]
 
@@ -32,9 +36,9 @@ STEPS_PER_TIME = 8
 
 ABOUT: dict[str, dict[str, str]] = {
     "time": dict(long_name="best time to stop", symbol=r"t_{opt}"),
-    "test_error": dict(long_name="test error there"),
-    "train_error": dict(long_name="train error there"),
-    "overlap": dict(long_name="overlap there", symbol="v"),
+    "test_error": dict(long_name="test error at the best time"),
+    "train_error": dict(long_name="train error at the best time"),
+    "overlap": dict(long_name="overlap at the best time", symbol="v"),
     "learned": dict(long_name="start of the window"),
     "overfit": dict(long_name="end of the window"),
     "final_test_error": dict(long_name="test error at the end"),
@@ -257,3 +261,36 @@ def stopping_table(law: Law, over: Mapping[str, Sequence[Any]], **options: Any) 
         if getattr(plans[0], field.name) is not None
     }
     return xr.Dataset(data, dict(zip(names, grids, strict=True)), {"slack": options.get("slack", SLACK)})
+
+
+# -- figures ------------------------------------------------------------------------------------------------------------
+
+
+def stopping_figure(table: xr.Dataset, label: str | None = None, **scales: Any) -> Figure:
+    """Draw the window of stopping times and the errors of a table of plans against its parameter."""
+    from limitlab.plotting.style import new_figure
+
+    figure, (left, right) = new_figure(columns=2)
+    (name,) = table.test_error.dims
+    draw_plans(left, right, table, label or str(name).replace("_", " "), (True, True), **scales)
+    return figure
+
+
+def draw_plans(above: Axes, below: Axes, table: xr.Dataset, label: str, legends: tuple[bool, bool], **scales: Any) -> None:
+    """Draw the window of stopping times on one panel, and the errors at the best time and at the end on another."""
+    from limitlab.plotting.style import COLOURS, finish, theory_line
+
+    (name,) = table.test_error.dims
+    x = table[name].values
+    late = np.where(np.isfinite(table.overfit), table.overfit, np.nan)
+    # a window without end is drawn up to the largest time of the panel
+    top = np.where(np.isfinite(late), late, np.nanmax(np.append(late, table.time)))
+    window = f"within {100 * table.attrs['slack']:g} % of the best"
+    above.fill_between(x, table.learned, top, color=COLOURS[0], alpha=0.15, linewidth=0, label=window)
+    marks = {"marker": ".", "markersize": 7}  # points mark the computed values; the lines only connect them
+    theory_line(above, x, table.time, 0, "best time", **marks)
+    theory_line(below, x, table.test_error, 0, "test error, stopped", **marks)
+    theory_line(below, x, table.final_test_error, 1, "test error, at the end", **marks)
+    theory_line(below, x, table.train_error, 0, "train error, stopped", linestyle="--", **marks)
+    finish(above, label, "time $t$", legend=legends[0], yscale="log", **scales)
+    finish(below, label, "error", legend=legends[1], **scales)

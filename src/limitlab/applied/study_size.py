@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
@@ -29,7 +29,10 @@ from limitlab.laws.classification.logistic_system import Existence, existence, s
 from limitlab.laws.classification.populations import Groups
 from limitlab.numerics.quadrature import panel_rule
 
-__all__ = ["SampleSize", "sample_size"]
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["SampleSize", "sample_size", "sample_size_figure"]
 
 Array = NDArray[np.float64]
 
@@ -137,7 +140,7 @@ class SampleSize(Described):
         return xr.Dataset({**columns, "no_fit_probability": risk}, {"samples": counts})
 
 
-ASSUMES = "assumes Gaussian predictors, a logistic model, no selection, no penalty; skewed predictors need more"
+ASSUMES = "assumes Gaussian predictors, a logistic model, no selection, no penalty; skewed predictors need more samples"
 
 ABOUT = {
     "calibration_slope": "calibration slope",
@@ -248,7 +251,7 @@ def _check(predictors: int, auc: float, prevalence: float, risk_no_fit: float) -
     ranges = (("auc", auc, 0.5, 0.999), ("prevalence", prevalence, 0, 1), ("risk_no_fit", risk_no_fit, 0, 1))
     for name, value, low, high in ranges:
         if not low < value < high:
-            raise Refused(f"{name} = {value!r} is not allowed: must be above {low:g}, below {high:g}")
+            raise Refused(f"{name} = {value!r} is not allowed: must be above {low:g} and below {high:g}")
 
 
 def true_score(auc: float, prevalence: float) -> TrueScore:
@@ -371,3 +374,51 @@ def riley_criteria(predictors: int, prevalence: float, r2: float, shrinkage: flo
 def _null(prevalence: float) -> float:
     """Return the mean log-likelihood of the prediction that is the prevalence for every sample."""
     return prevalence * math.log(prevalence) + (1 - prevalence) * math.log(1 - prevalence)
+
+
+# -- figures ------------------------------------------------------------------------------------------------------------
+
+
+def sample_size_figure(study: SampleSize, fits: int = 0) -> Figure:
+    """Draw calibration slope and losses against the number of samples, with the rules of thumb marked.
+
+    With `fits` above 0, the figure also shows the mean and spread of that many simulated studies at a few sizes.
+    """
+    from limitlab.plotting.style import COLOURS, finish, new_figure, simulation_points, theory_line
+
+    figure, (left, right) = new_figure(columns=2)
+    marks = {
+        "this law": study.samples,
+        "Riley's criterion (i)": study.riley_samples,
+        "10 events/predictor": study.ten_events_samples,
+    }
+    low = 1.3 * study.predictors / study.existence_threshold
+    samples = np.geomspace(low, 3 * max(marks.values()), 40)
+    table = study.curve(samples)
+    theory_line(left, samples, table.calibration_slope, 0, "calibration slope")
+    if fits:
+        few = np.unique(np.round(np.geomspace(2 * low, 2 * max(marks.values()), 5))).astype(int)
+        slopes = [study.simulated_slopes(int(n), fits) for n in few]
+        simulation_points(
+            left, few, [s.mean() for s in slopes], [s.std(ddof=1) for s in slopes], 0, "one study (mean, spread)"
+        )
+    for index, (name, count) in enumerate(marks.items()):
+        left.axvline(count, color=COLOURS[index + 1], linestyle="--", linewidth=1.4, label=f"{name}: $n = {count}$")
+    title = f"$p = {study.predictors}$, AUC {study.auc:g}, prevalence {study.prevalence:g}"
+    finish(left, "samples $n$", "calibration slope", title, xscale="log", ylim=(0, 1.15), legend=False)
+    left.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2, fontsize=11, frameon=False)
+    for index, name in enumerate(("auc_loss", "log_loss_excess", "error_excess")):
+        theory_line(right, samples, np.maximum(table[name], 1e-9), index, table[name].attrs["long_name"])
+    risk = np.asarray(table.no_fit_probability)
+    visible = risk > 1e-5
+    theory_line(right, samples[visible], risk[visible], 3, "probability that no fit exists", linestyle="--")
+    finish(
+        right,
+        "samples $n$",
+        "loss relative to the true model",
+        "losses by number of samples",
+        xscale="log",
+        yscale="log",
+        ylim=(1e-5, 2),
+    )
+    return figure

@@ -13,8 +13,10 @@ from limitlab.applied.forecast._estimator import Forecast as Forecast
 from limitlab.applied.forecast._estimator import ForecastClassifier as ForecastClassifier
 from limitlab.applied.forecast._estimator import check_gap as check_gap
 from limitlab.applied.forecast._measure import compare_with_sklearn as compare_with_sklearn
-from limitlab.applied.forecast._other import forecast_other as forecast_other
 from limitlab.applied.forecast._study import ForecastStudy as ForecastStudy
+from limitlab.applied.forecast._study import draw_curve as draw_curve
+from limitlab.applied.forecast._study import forecast_figure as forecast_figure
+from limitlab.applied.forecast._study import forecast_other as forecast_other
 from limitlab.applied.forecast._study import forecast_study as forecast_study
 from limitlab.applied.forecast._trust import ForecastWarning as ForecastWarning
 from limitlab.applied.forecast._trust import GapReport as GapReport
@@ -27,6 +29,8 @@ __all__ = [
     "GapReport",
     "check_gap",
     "compare_with_sklearn",
+    "draw_curve",
+    "forecast_figure",
     "forecast_other",
     "forecast_study",
 ]

@@ -94,7 +94,7 @@ LEAST_GAP = 0.5
 """Smallest remaining share of degrees of freedom in fits that determine the population functions.
 
 With a smaller share df2 is too uncertain. On MNIST, in extrapolations from 700 points by a factor of three without ridge, the errors were
--27 % with 0.05 in this place and -12 % with 0.5.
+-27 % with a limit of 0.05 and -12 % with a limit of 0.5.
 """
 
 FEW_DIRECTIONS = 0.95

@@ -46,8 +46,8 @@ Array = NDArray[Any]
 TRUSTED_STEP, DOUBTED_STEP = 0.02, 0.07
 """Two limits for the error of the backtest.
 
-Below the first, extrapolations to twice and four times the data were hardly ever wrong by more than 10 %. Above the second they often were
-(docs/theory/learning_curves.md).
+Below the first, extrapolations to twice and four times the data were hardly ever wrong by more than 10 %. Above the second, errors of more
+than 10 % were frequent (docs/theory/learning_curves.md).
 """
 
 
@@ -77,7 +77,7 @@ def quantile(band: float) -> float:
 
 
 def trust_of(missed: float) -> str:
-    """Return the reliability of an extrapolation, from the error of its backtest (in the logarithm).
+    """Return the reliability of an extrapolation as a word. `missed` is the error of its backtest in the logarithm.
 
     >>> trust_of(0.01), trust_of(-0.05), trust_of(0.2)
     ('trusted', 'fair', 'doubtful')
@@ -106,9 +106,9 @@ def banded_curve(errors: Errors, samples: Array, lam: Array, beyond: NDArray[np.
 def with_metric(
     made: xr.Dataset, metric: Any, value: Array, spread: Array | None, base: float, step_spread: Array, band: float
 ) -> xr.Dataset:
-    """Return the curve of the mean square with that of a metric added.
+    """Return the curve `made` of the mean square with the variables of a metric added.
 
-    For the metric it contains the value, the band, the ratio to the value at N, and the value at N.
+    These variables are the value of the metric with its band, the ratio to the value at N, and the value at N.
     """
     z = quantile(band)
     name = metric if isinstance(metric, str) else getattr(metric, "__name__", "metric")
@@ -125,7 +125,7 @@ def with_metric(
     for key, values in variables.items():
         made[key] = ("n", values)
     made["value"].attrs["long_name"] = name
-    made["step"].attrs["long_name"] = "loss over that at N"
+    made["step"].attrs["long_name"] = "loss over its value at N"
     return made.assign_attrs(metric=name)
 
 
@@ -264,8 +264,12 @@ class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
         Returns
         -------
         xarray.Dataset
-            Over n: value, low, high; step (value over that at N) with step_low and step_high; last_value, power_law, trust, extrapolated,
-            ridge; and of the mean square test_error, test_error_low and _high, law_error, train_error, degrees_of_freedom, effective_ridge.
+            The variables are functions of n. `value` is the metric, with its band `low` and `high`, and `last_value` is its value at N.
+            `step` is the ratio of the loss to its value at N, with its band `step_low` and `step_high`. The loss is the metric itself, or
+            one minus it for "accuracy" and "auc". `power_law` is the power law through real fits, `trust` the reliability of the
+            extrapolation, `extrapolated` whether n is at least N, and `ridge` the ridge. The mean square has the variables
+            `test_error`, `test_error_low`, `test_error_high`, `law_error` (without the correction for leverages), `train_error`,
+            `degrees_of_freedom` and `effective_ridge`.
         """
         spectrum = self._fitted()
         total = spectrum.population

@@ -3,13 +3,14 @@
 Choice of the kernel
 --------------------
 The choice minimises the leave-one-out mean square over a list of kernels and ridges. One decomposition per kernel serves all ridges. The
-smallest of hundreds of scores is too low, and resampled data estimate by how much. The error rate of labels is not used for the choice,
-because it would depend on too few mistakes.
+smallest of hundreds of scores underestimates the error, and resampled data estimate by how much. The error rate of labels is not used for
+the choice, because it would depend on too few mistakes.
 
 Groups
 ------
 The residuals with a group G left out follow from the fit to all points as e_G = (1 - H_GG)^-1 r_G. If rows of a group are similar, errors
-on new groups are larger than on new rows of known groups. A forecast that draws rows at random is then too small by this factor.
+on new groups are larger than errors on new rows of known groups. `group_ratio_` is the ratio of the two errors. For new groups, a forecast
+from random rows is too small by this factor.
 """
 
 from __future__ import annotations

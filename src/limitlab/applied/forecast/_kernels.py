@@ -1,9 +1,9 @@
 """Kernels and feature maps for kernel ridge regression.
 
-The kernels are linear, Gaussian, Laplace, arc-cosine, random features, and kernels of the user. The data set the parameters of a `Kernel`,
-such as the width of a Gaussian or the weights of random features. A kernel then compares rows in blocks, so that no temporary array is
-larger than the result. A kernel that is an inner product of features has the attribute `features`. With fewer features than rows,
-computations with the features are cheaper.
+The kernels are linear, Gaussian, Laplace, arc-cosine, random features, and kernels of the user. `make_kernel` computes the parameters of a
+`Kernel` from the data, such as the width of a Gaussian or the weights of random features. The kernel then compares rows in blocks, so that
+no temporary array is larger than the result. A kernel that is an inner product of features has the attribute `features`. With fewer
+features than rows, computations with the features are cheaper.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ class Kernel:
 
 
 class RandomFeatures:
-    """Features s(<w_j, x> / scale) / sqrt(width) with Gaussian weights w_j and a scale for which <w, x> / scale has size 1.
+    """Features s(<w_j, x> / scale) / sqrt(width) with Gaussian weights w_j and a scale for which <w, x> / scale has mean square 1.
 
     Parameters
     ----------

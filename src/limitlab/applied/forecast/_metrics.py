@@ -147,7 +147,7 @@ SHARES = (0.15, 0.25, 0.4, 0.55, 0.7, 0.85)
 
 @dataclass(frozen=True)
 class ProbitLine:
-    """Phi^-1(rate) = intercept + slope log(mean square), slope at least 0."""
+    """The line Phi^-1(rate) = intercept + slope log(mean square), with a slope of at least 0."""
 
     intercept: float
     slope: float

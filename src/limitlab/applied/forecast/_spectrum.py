@@ -161,7 +161,9 @@ def from_gram(gram: Array, targets: Array, overwrite: bool = True) -> Spectrum:
     values, vectors = eigh(gram, driver="evd", overwrite_a=overwrite, check_finite=False)
     top = float(values[-1])
     if top <= 0:
-        raise Refused("the Gram matrix has no positive eigenvalue: every input looks the same to this kernel")
+        raise Refused(
+            "the Gram matrix has no positive eigenvalue, so no fit is possible: use another kernel, or inputs that are not all 0"
+        )
     if values[0] < -INDEFINITE[values.dtype] * top:
         raise Refused(
             f"the Gram matrix is not positive semi-definite: its smallest eigenvalue is {values[0] / top:.2g} of the largest; "
@@ -182,7 +184,9 @@ def from_features(table: Array, targets: Array) -> Spectrum:
 
     left, singular, right = svd(table, full_matrices=False, check_finite=False)
     if not singular.max(initial=0.0) > 0:
-        raise Refused("the Gram matrix has no positive eigenvalue: every input looks the same to this kernel")
+        raise Refused(
+            "the Gram matrix has no positive eigenvalue, so no fit is possible: use another kernel, or inputs that are not all 0"
+        )
     kept = singular > np.finfo(singular.dtype).eps * max(table.shape) * singular.max()
     values = singular[kept].astype(float) ** 2 / len(table)
     return replace(_projected(values, left[:, kept], targets), right=right[kept].T)

@@ -8,7 +8,7 @@ The columns are prepared as follows:
 - Rows without a target are dropped. Rows that are equal to another row are dropped too.
 - In columns of numbers, missing values become the median, and a further column marks them. Columns are standardised. Text with numbers in
   common notation (currencies, per cent, decimal commas) is read as numbers.
-- Dates become days. Text and categories become one column of 0 and 1 per level. Missing is a level, and rare levels are merged.
+- Dates become days. Text and categories become one column of 0 and 1 per level. A missing value is a level, and rare levels are merged.
 - Constant columns, row numbers and other identifiers, and columns of lists or records are dropped.
 - All inputs are divided by the root of their number. A typical row then has norm 1, and ridges are comparable between tables.
 """
@@ -76,7 +76,7 @@ def numbers_of(texts: list[str]) -> Floats | None:
 def _bare(text: str) -> str:
     """Return a text without the signs of `SIGNS`. The result is empty unless it is a number."""
     bare = DRESS.sub("", text)
-    if bare.startswith("(") and bare.endswith(")"):  # a negative number in accounts
+    if bare.startswith("(") and bare.endswith(")"):  # accountants write -5 as (5)
         bare = "-" + bare[1:-1]
     return bare if re.fullmatch(r"[-+.,\deE]*\d[-+.,\deE]*", bare) else ""
 

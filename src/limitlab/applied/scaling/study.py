@@ -23,7 +23,7 @@ from limitlab.numerics.additive_powers import Best
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["ScalingStudy", "scaling_plan", "scaling_study"]
+__all__ = ["ScalingStudy", "scaling_fit_figure", "scaling_plan", "scaling_study"]
 
 Array = NDArray[np.float64]
 
@@ -155,8 +155,6 @@ class ScalingStudy(Described):
 
     def figure(self) -> Figure:
         """Draw the runs and the fitted law."""
-        from limitlab.applied.plots import scaling_fit_figure
-
         return scaling_fit_figure(self.fit, self.source)
 
 
@@ -259,3 +257,40 @@ def scaling_plan(
         "log N": float(math.sqrt(gradient @ spread @ gradient)),
         "condition": fit.condition,
     }
+
+
+# -- figures ------------------------------------------------------------------------------------------------------------
+
+
+def scaling_fit_figure(fit: ScalingFit, title: str = "") -> Figure:
+    """Draw the runs with the fitted loss, and the best size against the compute.
+
+    The best size and its band are drawn only if the runs determine them.
+    """
+    from limitlab.plotting.style import COLOURS, finish, new_figure, simulation_points, theory_line
+
+    figure, (left, right) = new_figure(columns=2)
+    runs = fit.runs
+    N, D = np.exp(runs.n + runs.centre_n), np.exp(runs.d + runs.centre_d)
+    order = np.unique(N.round(-int(np.floor(np.log10(N.min()))) + 6))
+    shown = order[np.unique(np.linspace(0, order.size - 1, 5).round().astype(int))]
+    fine = np.geomspace(D.min(), D.max(), 80)
+    for index, size in enumerate(shown):
+        near = np.abs(np.log(N / size)) < 1e-4
+        theory_line(left, fine, fit.predict(size, fine), index, f"$N = {size:.2g}$", linewidth=1.3)
+        simulation_points(left, D[near], np.exp(runs.log_loss[near]), index=index, markersize=4)
+    finish(left, "data $D$", "loss $L$", title or "runs and fit", xscale="log", yscale="log")
+    compute = np.geomspace(fit.largest_compute / 1e4, fit.largest_compute * 1e2, 13)
+    used = fit.flops * N * D
+    right.plot(used, N, ".", color="grey", markersize=4, label="runs")
+    if fit.separable:
+        theory_line(right, compute, [fit.optimum(c).N for c in compute], 0, "best size $N^*$")
+        if not fit.interaction:
+            ends = np.array([fit.interval("N", compute=c) for c in compute])
+            right.fill_between(compute, *ends.T, color=COLOURS[0], alpha=0.2, linewidth=0, label=f"{100 * fit.level:g} %")
+        right.axvline(fit.largest_compute, color="grey", linestyle=":", linewidth=1)
+        name = f"$a = {fit.a:.3f}$, $b = {fit.b:.3f}$, condition {fit.condition:.0f}"
+    else:
+        name = "best size: not determined by these data"
+    finish(right, "compute $C$", "size $N$", name, xscale="log", yscale="log")
+    return figure

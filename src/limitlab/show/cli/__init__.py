@@ -7,7 +7,7 @@ from importlib import import_module
 
 from limitlab.show.cli._app import app
 
-GROUPS = ("_catalogue", "_running", "_sweeping", "_planning", "_data", "_showing", "_new_law", "_bench")
+GROUPS = ("_catalogue", "_running", "_data", "_showing", "_new_law")
 """The modules of the commands, in the order of the help page."""
 
 for _name in GROUPS:

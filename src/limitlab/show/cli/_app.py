@@ -105,10 +105,8 @@ class OneLineErrors(TyperGroup):
     ) -> Any:
         """Run the command line. In standalone mode, end the process with the exit code."""
         try:
-            with (
-                warnings.catch_warnings(),
-                one_line_warnings(),
-            ):  # an overflow at extreme parameters either raises an error with a message or is harmless
+            # an overflow at extreme parameters either raises an error with a message or is harmless
+            with warnings.catch_warnings(), one_line_warnings():
                 warnings.simplefilter("ignore", RuntimeWarning)
                 code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
         except Exception as error:
@@ -131,9 +129,7 @@ class OneLineErrors(TyperGroup):
 def expected(error: Exception) -> bool:
     """Return whether user input or the mathematics can cause this error. Other errors are bugs and keep their traceback."""
     # errors of limitlab, such as a solver that did not converge or a sweep with failed tasks
-    ours = isinstance(error, RuntimeError) and type(error).__module__.startswith(
-        "limitlab."
-    )  # a solver or sweep that stopped
+    ours = isinstance(error, RuntimeError) and type(error).__module__.startswith("limitlab.")
     return ours or isinstance(error, (UsageError, ValueError, OSError, NotImplementedError, FloatingPointError))
 
 

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
 
 from limitlab.errors import Refused, did_you_mean
-from limitlab.show._describe import describe_law, example
 from limitlab.show.cli._app import app
 from limitlab.show.cli._law import LawArgument, LawsOption
-from limitlab.show.cli._output import JsonOption, parameter_table, print_facts, print_json, stdout
+from limitlab.show.cli._output import JsonOption, kebab, parameter_table, print_facts, print_json, stdout
 
 if TYPE_CHECKING:
-    pass
+    from limitlab._core.law import Law
 
 
 HAVE = {
@@ -238,3 +238,77 @@ def cite(law_name: LawArgument, as_json: JsonOption = False, laws: LawsOption = 
         typer.echo("\n\n".join(references))
     else:
         raise Refused(f"{law.__name__} has no references")
+
+
+# -- descriptions of laws --------------------------------------------------------------------------------------------
+
+
+def example(law: type[Law]) -> str:
+    """Return a command that predicts this law in a sweep over its first array parameter.
+
+    >>> from limitlab.laws import Ridge
+    >>> example(Ridge)
+    'limitlab predict Ridge --ratio 0.1:10:50log'
+    """
+    from limitlab._core.about import kind_of
+    from limitlab._core.registry import law_id, laws_option, package_of
+
+    metas, package = law.parameters(), package_of(law)
+    load = laws_option(package.name) if package is not None else ""
+    numbers = [
+        name
+        for name, meta in metas.items()
+        if meta.kind in ("physics", "coordinate")
+        and kind_of(law.model_fields[name].annotation) in ("number", "whole", "series")
+    ]
+    for name in sorted(numbers, key=lambda name: name not in law.array_parameters()):
+        low, high, kind = span(metas[name].default, metas[name].scale)
+        if metas[name].allows(low) and metas[name].allows(high):
+            return f"limitlab predict {law_id(law)} --{kebab(name)} {low:g}:{high:g}:50{kind}{load}"
+    return f"limitlab predict {law_id(law)}{load}"
+
+
+def span(default: Any, scale: str) -> tuple[float, float, str]:
+    """Return an interval around a default value, and its spacing."""
+    from limitlab._core.checks import numbers_in
+
+    value = next((abs(item) for item in numbers_in(default) if item), 1.0)
+    if scale == "log":
+        centre = 10.0 ** round(math.log10(value)) if 0 < value < math.inf else 1.0
+        return centre / 10, centre * 10, "log"
+    return 0.0, 2 * value, ""
+
+
+def describe_law(law: type[Law]) -> dict[str, Any]:
+    """Return the description of a law as a plain structure, for JSON."""
+    from limitlab._core.about import allowed
+    from limitlab._core.registry import law_id
+    from limitlab.lab.claims import claims_of
+
+    return {
+        "name": law_id(law),
+        "title": law.title(),
+        "status": law.status,
+        "regime": law.regime,
+        "assumptions": law.assumptions,
+        "references": law.references,
+        "claims": claims_of(law),
+        "observables": [
+            {"name": name, "meaning": meta.long_name, "symbol": meta.symbol} for name, meta in law.outputs().items()
+        ],
+        "size_meaning": law.simulation.size_meaning,
+        "parameters": [
+            {
+                "name": name,
+                "symbol": meta.symbol,
+                "default": meta.default,
+                "allowed": allowed(law, name),
+                "description": meta.description,
+                "note": meta.note,
+                "kind": meta.kind,
+                "scale": meta.scale,
+            }
+            for name, meta in law.parameters().items()
+        ],
+        "example": example(law),
+    }

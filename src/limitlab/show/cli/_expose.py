@@ -18,9 +18,17 @@ from typer.main import get_command_from_info
 from typer.models import CommandInfo
 
 from limitlab._core.page import Page
-from limitlab.show._describe import kebab
 from limitlab.show.cli._app import FAILED, app, status_line
-from limitlab.show.cli._output import JsonOption, OutOption, PlotOption, check_paths, print_note, print_page, write_outputs
+from limitlab.show.cli._output import (
+    JsonOption,
+    OutOption,
+    PlotOption,
+    check_paths,
+    kebab,
+    print_note,
+    print_page,
+    write_outputs,
+)
 
 if TYPE_CHECKING:
     import xarray as xr

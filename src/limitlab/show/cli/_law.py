@@ -1,8 +1,8 @@
 """Names of laws and options for their parameters on the command line, with completion by the Tab key.
 
 A single value of an option sets the parameter. Several values define a sweep. The type of the parameter determines how a text is split into
-values. `--eigenvalues 1,4` is a single tuple, and `--ridge 0,0.1` are two numbers. Several tuples are separated by `;`.
-Completion uses the index, so that no law is imported. `limitlab --install-completion` installs them for the shell.
+values. `--eigenvalues 1,4` is a single tuple, and `--ridge 0,0.1` contains two numbers. Several tuples are separated by `;`.
+Completion uses the index, so that no law is imported. `limitlab --install-completion` installs it for the shell.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from typer.core import CompletionItem, TyperCommand  # type: ignore[attr-defined
 
 from limitlab._core.lazy import index
 from limitlab.errors import Refused, did_you_mean
-from limitlab.show._describe import kebab
+from limitlab.lab.grid import parse_range
 from limitlab.show.cli._app import app
+from limitlab.show.cli._output import kebab, parameter_table
 
 if TYPE_CHECKING:
     from limitlab._core.about import Kind
@@ -241,7 +242,6 @@ def _field(option: str) -> str:
 
 
 def _range(name: str, text: str) -> Any:
-    from limitlab.lab.grid import parse_range  # the help page loads no law
 
     try:
         return parse_range(text)
@@ -340,7 +340,6 @@ class LawCommand(TyperCommand):
         name = ctx.meta.get("limitlab.law")
         if name is not None:
             from limitlab._core.registry import find_law
-            from limitlab.show.cli._output import parameter_table
 
             typer.echo(f"\nOptions for the parameters of {find_law(name).__name__}:")
             parameter_table(find_law(name))

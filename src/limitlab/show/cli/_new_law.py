@@ -101,7 +101,7 @@ def module_of(name: str) -> str:
     return dashed(name).replace("-", "_")
 
 
-# -- where the files go -------------------------------------------------------------------------------------------------
+# -- paths of the files -------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ def place_of(folder: Path, name: str) -> Place:
         root = package.parents[1]
         if path.parent != package / "laws" or package.parent.name != "src" or not (root / "pyproject.toml").is_file():
             raise Refused(
-                f"folder = {str(folder)!r} is not allowed: inside limitlab, laws belong into src/limitlab/laws/SUBJECT of a checkout"
+                f"folder = {str(folder)!r} is not allowed: inside limitlab, laws belong in src/limitlab/laws/SUBJECT of a checkout"
             )
         tests = root / "tests"
         return Place(
@@ -194,7 +194,7 @@ def place_of(folder: Path, name: str) -> Place:
     )
 
 
-# -- what the files contain ---------------------------------------------------------------------------------------------
+# -- contents of the files ----------------------------------------------------------------------------------------------
 
 
 def contents_of(place: Place, name: str) -> dict[Path, str]:
@@ -292,9 +292,8 @@ def free_claim_id(place: Place) -> str:
     """Return the first of X1, X2, ... that is not the id of a claim of limitlab (in a checkout) or of the folder."""
     from limitlab._core.lazy import index
 
-    folders = (
-        [place.folder] if place.root is None else place.folder.resolve().parent.iterdir()
-    )  # the index may be out of date
+    # in a checkout, search the sources too, because the index may be out of date
+    folders = [place.folder] if place.root is None else place.folder.resolve().parent.iterdir()
     sources = [path for folder in folders for form in ("_claims.py", "_claims/*.py") for path in folder.glob(form)]
     taken = {label for path in sources for label in re.findall(r'"(X\d+)"', path.read_text(encoding="utf-8"))}
     taken |= set(index()["claims"]) if place.root is not None else set()

@@ -16,7 +16,6 @@ from rich.table import Table
 from limitlab._core.files import replacing, require_writable, write_whole
 from limitlab._core.page import Page, describe_result, jsonable, number, plain_symbol, rows_of, table_names
 from limitlab.errors import Refused
-from limitlab.show._describe import kebab
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -52,6 +51,15 @@ WIDE = 200
 
 COLOURS = {"agree": "green", "disagree": "red", "underpowered": "yellow"}
 """The colours of verdicts."""
+
+
+def kebab(name: str) -> str:
+    """Return the spelling of a parameter on the command line.
+
+    >>> kebab("width_ratio")
+    'width-ratio'
+    """
+    return name.replace("_", "-")
 
 
 def read_engine(text: str | None) -> int | str | None:
@@ -128,9 +136,8 @@ def print_table(rows: Sequence[Mapping[str, Any]], title: str = "", most: int = 
     table = Table()
     for name in names:
         textual = isinstance(rows[0][name], str)
-        least = (
-            None if textual else max(len(number(row[name])) for row in rows)
-        )  # numbers are never folded, but names of columns may be
+        # numbers are never folded, but names of columns may be
+        least = None if textual else max(len(number(row[name])) for row in rows)
         table.add_column(name.replace("_", " "), justify="left" if textual else "right", overflow="fold", min_width=least)
     shown: list[Mapping[str, Any] | None] = list(rows)
     if len(rows) > most:

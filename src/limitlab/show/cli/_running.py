@@ -1,21 +1,32 @@
-"""The commands `predict`, `simulate` and `compare` for the limit, finite experiments and their agreement."""
+"""The commands that evaluate laws, with their predictions, experiments, sweeps and plans.
+
+`predict`, `simulate` and `compare` show the limit, finite experiments and their agreement. `sweep` runs the grid of a TOML file, and
+`reproduce` computes a saved result again. `plan` solves for a target, `optimal` finds the best value of a parameter, and `stop` finds the
+best time to stop training.
+"""
 
 from __future__ import annotations
 
+import math
+import re
+import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from limitlab._core.page import long_rows, rows_of, table_names
+from limitlab._core.page import long_rows, number, rows_of, table_names
 from limitlab.errors import Refused, did_you_mean
-from limitlab.show.cli._app import FAILED, INTERRUPTED, status_line
+from limitlab.show.cli._app import FAILED, INTERRUPTED, app, status_line
 from limitlab.show.cli._law import (
     LawArgument,
     LawsOption,
     ParsedLaw,
     law_command,
     parse_law,
+    read_numbers,
     read_sizes,
     require_single_values,
     title_of,
@@ -27,6 +38,7 @@ from limitlab.show.cli._output import (
     PlotOption,
     StoreOption,
     check_paths,
+    print_json,
     print_note,
     print_page,
     print_table,
@@ -40,6 +52,11 @@ if TYPE_CHECKING:
 
     from limitlab._core.law import Law
     from limitlab.lab import Comparison
+    from limitlab.lab.sweepfile import SweepSpec
+
+
+# -- predict, simulate, compare --------------------------------------------------------------------------------------
+
 
 ObservablesOption = Annotated[
     str | None, typer.Option("--observables", metavar="NAMES", help="Comma list of observables to show (default: all).")
@@ -120,7 +137,9 @@ def print_prediction(parsed: ParsedLaw, result: xr.Dataset) -> None:
 def simulate(
     ctx: typer.Context,
     law_name: LawArgument,
-    size: Annotated[int | None, typer.Option("--size", help="Size of the experiment (default: that of the law).")] = None,
+    size: Annotated[
+        int | None, typer.Option("--size", help="Size of the experiment (default: the largest size of the law).")
+    ] = None,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the first draw.")] = 0,
     seeds: Annotated[int, typer.Option("--seeds", help="Number of independent draws.")] = 1,
     observables: ObservablesOption = None,
@@ -217,7 +236,10 @@ def compare(
         typer.Option("--size", "--sizes", metavar="LIST", help="Sizes, such as 50,100,200 (default: those of the law)."),
     ] = None,
     seeds: Annotated[
-        int | None, typer.Option("--seeds", help="Draws per size (default: that of the law, then more).")
+        int | None,
+        typer.Option(
+            "--seeds", help="Draws per size (default: that of the law, and more while the verdict is underpowered)."
+        ),
     ] = None,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the first draw.")] = 0,
     budget: Annotated[
@@ -287,7 +309,7 @@ def describe_comparisons(results: Sequence[Comparison]) -> dict[str, Any]:
     return {"law": points[0]["law"], "verdict": worst, "passed": worst == "agree", "check_points": points}
 
 
-# -- what the three share -------------------------------------------------------------------------------------------
+# -- shared functions ----------------------------------------------------------------------------------------------
 
 
 def chosen(law: Law, observables: str | None) -> list[str] | None:
@@ -312,3 +334,375 @@ def require_axis(parsed: ParsedLaw) -> None:
 
     if not parsed.over and not any(np.ndim(axis) for axis in parsed.law.coordinates().values()):
         raise Refused("the plot has no horizontal axis: give a parameter several values, such as 0.1:10:50log")
+
+
+# -- sweep, reproduce ------------------------------------------------------------------------------------------------
+
+
+EXAMPLE = """Example: limitlab sweep ridge.toml --engine 2, with a file ridge.toml such as
+
+law = "Ridge"
+sizes = [100, 200]
+seeds = 20
+store = "ridge.nc"
+parameters = { noise = 0.5 }
+over = { ratio = "0.1:10:30log", ridge = [0.01, 0.1, 1.0] }"""
+
+
+@app.command(epilog=EXAMPLE.replace("[", r"\["))
+def sweep(
+    file: Annotated[Path, typer.Argument(metavar="FILE.toml", help="File with law, grid, sizes, seeds and store.")],
+    engine: EngineOption = None,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+    out: OutOption = None,
+    plot: PlotOption = None,
+    laws: LawsOption = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Time a few cells and estimate the cost of the sweep, without running it.")
+    ] = False,
+    workers: Annotated[
+        str,
+        typer.Option(
+            "--workers", metavar="K,...", help="With --dry-run, numbers of workers for estimates of the wall time."
+        ),
+    ] = "1,2,16,128",
+) -> None:
+    """Run the sweep of a TOML file. With a store, the same command resumes an interrupted sweep, even after kill -9."""
+    from limitlab.lab.sweepfile import load_sweep, run_sweep
+
+    check_paths(out, plot)
+    spec = load_sweep(file)
+    if dry_run:
+        print_estimate(spec, store if store is not None else spec.store, _numbers(workers), as_json)
+        return
+    changes: dict[str, Any] = {}
+    if engine is not None:
+        changes["engine"] = read_engine(engine)
+    if store is not None:
+        changes["store"] = store
+    with status_line(f"sweeping {spec.law}", counted=True) as tell:
+        quiet = sys.stderr.isatty()  # a terminal shows a progress bar
+        result = run_sweep(
+            spec, **changes, progress=None if quiet else lambda n, of: tell(f"{n} of {of} tasks are finished")
+        )
+    stored = changes.get("store", spec.store)
+    if stored is not None:
+        print_note(f"wrote {stored}")
+
+    def show() -> None:
+        print_table(rows_of(averaged(result)), title=f"{spec.law}, {size_words(result)}")
+
+    saved = any(place is not None for place in (out, plot, stored))
+    write_outputs(result, as_json, out, plot, lambda: figure_of(spec, result), None if saved else show)
+
+
+def print_estimate(spec: SweepSpec, store: str | None, workers: list[int], as_json: bool) -> None:
+    """Print the estimated cost of a sweep, with cells, core-hours, memory and wall time for numbers of workers."""
+    from dataclasses import asdict
+
+    from limitlab.lab.store import Store
+    from limitlab.lab.sweepfile import estimate
+
+    cost = estimate(spec.make_law(), spec.over, spec.sizes, spec.seeds, store, spec.with_theory)
+    walls = {number: cost.wall(number) for number in workers}
+    if as_json:
+        print_json({**asdict(cost), "core_hours": cost.core_hours, "wall_seconds": {str(k): v for k, v in walls.items()}})
+        return
+    left = cost.cells - cost.done
+    in_blocks = " (on disk, assembled in blocks)" if store is not None and Store(store).in_blocks else ""
+    rows = [
+        {"what": "cells", "how much": f"{cost.cells:,} ({cost.done:,} in the store, {left:,} to do)"},
+        {"what": "work", "how much": f"{_hours(cost.seconds)} of one core, +- {_hours(cost.uncertainty)}"},
+        {"what": "memory of a worker", "how much": _bytes(cost.worker_memory)},
+        {"what": "memory of the result", "how much": _bytes(cost.result_memory) + in_blocks},
+        {"what": "store on disk", "how much": _bytes(cost.disk)},
+        *({"what": f"wall time, {number} workers", "how much": _hours(wall)} for number, wall in walls.items()),
+    ]
+    print_table(rows, title=f"{spec.law}: estimated from {cost.timed} timed cells")
+
+
+def _numbers(text: str) -> list[int]:
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isdecimal() and int(part) > 0 for part in parts):
+        raise Refused(f"--workers {text}: give whole numbers of at least 1, such as 2,16")
+    return [int(part) for part in parts]
+
+
+def _hours(seconds: float) -> str:
+    """Return a length of time in a suitable unit.
+
+    >>> _hours(30.0), _hours(7200.0)
+    ('30 s', '2 h')
+    """
+    return (
+        f"{seconds:.3g} s" if seconds < 120 else f"{seconds / 60:.3g} min" if seconds < 7200 else f"{seconds / 3600:.3g} h"
+    )
+
+
+def _bytes(number: int) -> str:
+    """Return a number of bytes in a suitable unit.
+
+    >>> _bytes(2_500_000)
+    '2.5 MB'
+    """
+    return f"{number / 1e9:.3g} GB" if number >= 1e9 else f"{number / 1e6:.3g} MB"
+
+
+def averaged(result: xr.Dataset) -> xr.Dataset:
+    """Return the observables of a sweep, averaged over the draws if there are draws."""
+    observables = result[table_names(result)]
+    return observables.mean("seed") if "seed" in result.dims else observables
+
+
+def size_words(result: xr.Dataset) -> str:
+    """Return a description of the numbers of a sweep."""
+    return f"mean of {result.sizes['seed']} draws" if "seed" in result.dims else "the limit"
+
+
+def figure_of(spec: SweepSpec, result: xr.Dataset) -> Figure:
+    """Draw the limit over the grid, and experiments of the largest size as points if there are any."""
+    from limitlab.lab import sweep as run
+    from limitlab.lab.result_figures import simulation_figure, sweep_figure
+
+    if "seed" not in result.dims:
+        return sweep_figure(result)
+    theory = run(spec.make_law(), spec.over, progress=False)
+    names = [name for name in table_names(theory) if name in result]
+    return simulation_figure(theory, result.isel(size=-1), names)
+
+
+@app.command(epilog="Example: limitlab reproduce ridge.nc")
+def reproduce(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A saved result (.nc, .zarr, JSON of a command, or a store).")
+    ],
+    engine: EngineOption = None,
+    as_json: JsonOption = False,
+    laws: LawsOption = None,
+) -> None:
+    """Compute a saved result again and compare every number. The exit code is 1 if numbers differ."""
+    from limitlab.lab import reproduce as run
+
+    with status_line(f"computing {file} again"):
+        reproduction = run(file, engine=read_engine(engine), progress=False)
+    if as_json:
+        print_json({**asdict(reproduction), "matches": reproduction.matches})
+    else:
+        typer.echo(str(reproduction))
+    if not reproduction.matches:
+        raise typer.Exit(FAILED)
+
+
+# -- plan, optimal, stop ---------------------------------------------------------------------------------------------
+
+
+BoundsOption = Annotated[
+    str | None,
+    typer.Option("--bounds", metavar="LOW:HIGH", help="Interval of the search (default: the range of the parameter)."),
+]
+
+
+@law_command("plan ridge --noise 0.5 --target test_error=0.4 --solve-for ratio")
+def plan(
+    ctx: typer.Context,
+    law_name: LawArgument,
+    target: Annotated[str, typer.Option("--target", metavar="NAME=VALUE", help="An observable and its target value.")],
+    solve_for: Annotated[str, typer.Option("--solve-for", metavar="PARAMETER", help="The parameter to solve for.")],
+    bounds: BoundsOption = None,
+    prefer: Annotated[
+        Literal["smallest", "largest", "nearest"],
+        typer.Option("--prefer", help="Which answer to return if there are several."),
+    ] = "smallest",
+    as_json: JsonOption = False,
+    out: OutOption = None,
+    plot: PlotOption = None,
+    laws: LawsOption = None,
+) -> None:
+    """Find the amount of data, width or ridge that a target requires.
+
+    If the target cannot be reached, the command prints the best value that can be reached, and the exit code is 1.
+    """
+    from limitlab.lab import plan as run
+
+    law = require_single_values(parse_law(ctx, law_name), "plan").law
+    observable, wanted = read_target(target)
+    parameter = solve_for.removeprefix("--").replace("-", "_")
+    interval = read_bounds(bounds)
+    check_paths(out, plot)
+    with status_line(f"solving for {parameter}"):
+        result = run(law, {observable: wanted}, parameter, interval, prefer)
+    finish(law, result, parameter, observable, as_json, out, plot, level=wanted)
+    if not as_json:
+        answer, reached = result[parameter].item(), number(result[observable].item())
+        # a parameter that is a whole number rarely reaches the target exactly
+        wish = "" if reached == number(wanted) else f" (target {number(wanted)})"
+        others = [number(value) for value in result["solutions"].values.tolist() if value != answer]
+        typer.echo(
+            f"{parameter} = {number(answer)} gives {observable} = {reached}{wish}"
+            + (f"; other answers: {', '.join(others)}" if others else "")
+        )
+        words = in_words(law, parameter, answer)
+        if words:
+            typer.echo(words)
+
+
+@law_command("optimal ridge --ratio 2 --noise 0.5 --over ridge --minimise test_error")
+def optimal(
+    ctx: typer.Context,
+    law_name: LawArgument,
+    over: Annotated[str, typer.Option("--over", metavar="PARAMETER", help="The parameter to optimise.")] = "ridge",
+    minimise: Annotated[str, typer.Option("--minimise", metavar="NAME", help="The observable to minimise.")] = "test_error",
+    bounds: BoundsOption = None,
+    as_json: JsonOption = False,
+    out: OutOption = None,
+    plot: PlotOption = None,
+    laws: LawsOption = None,
+) -> None:
+    """Find the value of a parameter at the global minimum of an observable of the limit."""
+    from limitlab.lab import optimal as run
+
+    law = require_single_values(parse_law(ctx, law_name), "optimal").law
+    parameter, observable = over.removeprefix("--").replace("-", "_"), minimise.replace("-", "_")
+    interval = read_bounds(bounds)
+    check_paths(out, plot)
+    with status_line(f"looking for the best {parameter}"):
+        result = run(law, parameter, observable, interval)
+    finish(law, result, parameter, observable, as_json, out, plot)
+    if not as_json:
+        best, value = number(result[parameter].item()), number(result[observable].item())
+        edge = " (an end of the search interval, which --bounds changes)" if result.attrs["at_bound"] else ""
+        typer.echo(f"{parameter} = {best}{edge} minimises {observable}: {value}")
+
+
+def finish(
+    law: Law,
+    result: xr.Dataset,
+    parameter: str,
+    observable: str,
+    as_json: bool,
+    out: Path | None,
+    plot: Path | None,
+    level: float | None = None,
+) -> None:
+    """Save, draw and print a result."""
+
+    def draw() -> Figure:
+        from limitlab.lab.result_figures import answer_figure
+
+        return answer_figure(law, result, parameter, observable, level)
+
+    def show() -> None:
+        names = [name for name in law.observed() if name in result]
+        rows = [{"observable": name, "value": result[name].item()} for name in names if result[name].ndim == 0]
+        print_table(rows, title=f"{title_of(law, [parameter])} at {parameter} = {number(result[parameter].item())}")
+
+    write_outputs(result, as_json, out, plot, draw, show)
+
+
+def in_words(law: Law, parameter: str, value: float) -> str:
+    """Return a ratio in words and its inverse, or an empty text if the parameter is not a ratio.
+
+    >>> from limitlab.laws import Ridge
+    >>> in_words(Ridge(), "ratio", 0.44)
+    'that is 0.44 features per sample, or 2.27 samples per feature'
+    """
+    description = type(law).parameters()[parameter].description
+    match = re.match(r"([a-z-]+(?: [a-z-]+)?s) per ((?:[a-z-]+ )?[a-z-]+)", description)
+    if match is None or not 0 < value < math.inf:
+        return ""
+    plural, singular = match.groups()
+    return f"that is {value:.3g} {plural} per {singular}, or {1 / value:.3g} {singular}s per {plural.removesuffix('s')}"
+
+
+def read_target(text: str) -> tuple[str, float]:
+    """Return the observable and the value of a target.
+
+    >>> read_target("test-error=0.3")
+    ('test_error', 0.3)
+    """
+    name, equals, value = text.partition("=")
+    (wanted,) = read_numbers("target", value) if equals and "," not in value and ":" not in value else (None,)
+    if not name.strip() or not isinstance(wanted, float):
+        raise Refused(f"--target {text} is not allowed: give an observable and a number, such as test_error=0.3")
+    return name.strip().replace("-", "_"), wanted
+
+
+def read_bounds(text: str | None) -> tuple[float, float] | None:
+    """Return the interval of `--bounds`.
+
+    >>> read_bounds("0.1:10")
+    (0.1, 10.0)
+    """
+    if text is None:
+        return None
+    parts = text.replace(",", ":").split(":")
+    try:
+        low, high = (float(part) for part in parts)
+    except ValueError:
+        raise Refused(f"--bounds {text} is not allowed: give two numbers, such as 0.1:10") from None
+    return low, high
+
+
+DEFAULT = "two-layer-dynamics"
+"""The default law, because most users stop the training of a network."""
+
+
+@law_command("stop --width 20 --sample-ratio 10 --start-second-layer 0.5,1,2")
+def stop(
+    ctx: typer.Context,
+    law_name: LawArgument = DEFAULT,
+    end: Annotated[
+        float | None,
+        typer.Option("--end", metavar="TIME", help="Last time of the trajectory (default: until the error has risen)."),
+    ] = None,
+    slack: Annotated[
+        float, typer.Option("--slack", metavar="SHARE", help="Largest relative excess over the best error in the window.")
+    ] = 0.05,
+    as_json: JsonOption = False,
+    out: OutOption = None,
+    plot: PlotOption = None,
+    laws: LawsOption = None,
+) -> None:
+    """Find the best time to stop training, the error there, and the window of good times.
+
+    The law must have a test error along training times (default: two-layer-dynamics, a network).
+    """
+    from limitlab.applied.stopping import can_stop, plan_stopping, stopping_table
+
+    if law_name.startswith("-"):  # no law is given, so the first argument is the first parameter
+        ctx.args, law_name = [law_name, *ctx.args], DEFAULT
+    parsed = parse_law(ctx, law_name)
+    if not can_stop(type(parsed.law)):
+        raise Refused(
+            f"stop {law_name} is not allowed: it has no test error along training times; these laws have one: "
+            f"{', '.join(stoppable())}"
+        )
+    check_paths(out, plot)
+    if plot is not None:
+        require_axis(parsed)
+    first = next(name for name in type(parsed.law).parameters() if isinstance(getattr(parsed.law, name), (int, float)))
+    over = dict(parsed.over) or {first: [getattr(parsed.law, first)]}
+    with status_line("computing the test error along training"):
+        table = stopping_table(parsed.law, over, end=end, slack=slack)
+
+    def draw() -> Figure:
+        from limitlab.applied.stopping import stopping_figure
+        from limitlab.lab.result_figures import sweep_figure
+
+        return stopping_figure(table) if len(over) == 1 else sweep_figure(table, ("time", "test_error", "final_test_error"))
+
+    def show() -> None:
+        print_table(rows_of(table), title=f"when to stop: {title_of(parsed.law, [*over, 'times'])}")
+        if not parsed.over:
+            typer.echo(plan_stopping(parsed.law, end, slack).words())
+
+    write_outputs(table, as_json, out, plot, draw, show)
+
+
+def stoppable() -> list[str]:
+    """Return the names of the laws that `stop` accepts."""
+    from limitlab._core.registry import all_laws
+    from limitlab.applied.stopping import can_stop
+
+    return [name for name, law in all_laws().items() if can_stop(law)]

@@ -44,9 +44,9 @@ from limitlab.show.explorer._address import (
     law_of,
     listed,
     matching,
+    snippet,
     to_text,
 )
-from limitlab.show.explorer._snippet import snippet
 from limitlab.show.explorer._views import STYLE, VIEWS, View
 from limitlab.show.explorer.jobs import Pool, Runner, sentence
 
@@ -155,7 +155,7 @@ class Page:
         return self.views[self.state.mode]
 
     def _changed(self, **changes: Any) -> None:
-        """Show the changes of a visitor. A change that is not allowed is undone, with a sentence."""
+        """Show the changes of a visitor. A change that is not allowed is undone, and a sentence says why."""
         if self._quiet:
             return
         self.state, remarks = changed_state(self.state, self.laws, changes)

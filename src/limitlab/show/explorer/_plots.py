@@ -159,7 +159,7 @@ def forecast_figure(result: Mapping[str, Any], dark: bool = False) -> Any:
 
 
 def _metric(result: Mapping[str, Any]) -> str:
-    return "mean squared error (1 is no skill)" if result["metric"] == "mse" else str(result["metric"])
+    return "mean squared error (the mean as prediction has error 1)" if result["metric"] == "mse" else str(result["metric"])
 
 
 def _figure(x_label: str, y_label: str, x_log: bool, y_log: bool, dark: bool, frame: bool = True) -> Any:

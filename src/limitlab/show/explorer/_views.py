@@ -21,8 +21,7 @@ from limitlab.applied.forecast.tables import SEPARATORS
 from limitlab.errors import Refused
 from limitlab.plotting.panels import wide
 from limitlab.show.explorer import _plots as plots
-from limitlab.show.explorer._address import Axis, State, live, values_of
-from limitlab.show.explorer._snippet import EXPERIMENT_POINTS
+from limitlab.show.explorer._address import EXPERIMENT_POINTS, Axis, State, live, values_of
 from limitlab.show.explorer.jobs import Message, Pool, Runner
 
 STYLE = (Path(__file__).parent / "style.css").read_text(encoding="utf-8")
@@ -136,7 +135,7 @@ class View:
 
 
 class CurveView(View):
-    """The limit along a parameter, which follows the sliders, and experiments that a button starts."""
+    """The limit along a parameter, which is drawn again when a slider moves, and experiments, which start with a button."""
 
     verb = "Run experiment"
 

@@ -477,7 +477,7 @@ class Runner:
 
 
 def _answer(send: Callable[[Message], None], job: str, request: dict[str, Any], megabytes: int) -> Message:
-    """Run a job in a worker process; its parts go to `send`, at most one per `TELL_EVERY` seconds."""
+    """Run a job in a worker process; `send` is called with its parts, at most once per `TELL_EVERY` seconds."""
     send(Message("started"))
     began = last = time.monotonic()
 

@@ -12,7 +12,6 @@ from limitlab._core.page import Code, Tex, Verdict, Words, number
 from limitlab._core.registry import law_id, laws_option, package_of, subject_of
 from limitlab._core.typeset import mathml, typeset
 from limitlab.lab.claims import claims_of
-from limitlab.show._describe import kebab
 from limitlab.show.report._page import Card, Picture, badge, definitions, drawn, folded, problem, slug, table
 
 if TYPE_CHECKING:
@@ -131,7 +130,9 @@ def comparison_body(comparison: Comparison, where: str, picture: Picture | None)
     shown = comparison.rows.index(most_decisive(comparison)[0])
     rest = rows[:shown] + rows[shown + 1 :]
     again = f"limitlab compare {law_id(type(law))} " + " ".join(
-        f"--{kebab(name)} {_typed(getattr(law, name))}" for name in type(law).parameters() if name in law.model_fields_set
+        f"--{name.replace('_', '-')} {_typed(getattr(law, name))}"
+        for name in type(law).parameters()
+        if name in law.model_fields_set
     )
     again += loading(type(law))
     return (
@@ -210,7 +211,7 @@ def ledger_table(records: Sequence[Record]) -> str:
         for name in ("id", "statement", "verdict", "area", "seconds")
     )
     return (
-        '<section id="the-ledger"><h2>The ledger</h2>'
+        '<section id="the-ledger"><h2>Table of claims</h2>'
         "<p>Every claim is a statement of the theory with a test that can fail. Click an id to open its card.</p>"
         '<form class="tools" hidden><input type="search" id="search" placeholder="Search claims" aria-label="Search claims">'
         f"{_choice('verdict', verdicts)}{_choice('area', areas)}"

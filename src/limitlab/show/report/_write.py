@@ -101,8 +101,8 @@ EFFORT: dict[bool, dict[str, Any]] = {True: dict(budget=2.0, resolution=0.1), Fa
 FEWEST = 8
 """Smallest number of draws per size in a quick report.
 
-A quick report starts with a quarter of the draws of a law, because those are for half of its resolution. It stops early if the verdict is
-"agree", and adds draws if these do not decide.
+The default draws of a law detect gaps of half the size that a quick report has to detect, so a quick report starts with a quarter of them.
+It stops early if the verdict is "agree", and adds draws if the verdict is "underpowered".
 """
 
 
@@ -329,7 +329,7 @@ def header() -> str:
         "<header><h1>limitlab: the limit laws of learning, checked</h1>"
         "<p>This page compares the prediction of each law with simulations at growing size. Squared errors have no factor 1/2. "
         "Noise is a standard deviation.</p></header>"
-        f'<nav aria-label="Contents"><a href="#the-ledger">Ledger</a><a href="#{slug(CLAIMS)}">Claims</a>'
+        f'<nav aria-label="Contents"><a href="#the-ledger">Table of claims</a><a href="#{slug(CLAIMS)}">Claims</a>'
         f'<a href="#{slug(LAWS)}">Laws</a><a href="#provenance">How this page was made</a>'
         '<button type="button" data-cards="open" hidden>Unfold all cards</button>'
         '<button type="button" data-cards="fold" hidden>Fold all</button></nav>'

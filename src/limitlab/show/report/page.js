@@ -1,5 +1,5 @@
 "use strict";
-// The ledger sorts, filters and searches; a link opens the card that it leads to; printing opens all cards. Without this the page still reads.
+// This script sorts, filters and searches the table of claims. A link opens its card, and printing opens all cards. The page is readable without it.
 (() => {
   const ledger = document.getElementById("ledger");
   if (ledger) {
