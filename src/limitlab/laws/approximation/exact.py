@@ -361,8 +361,8 @@ def fit_on_sphere(
     """Return the observables of kernel ridge regression on drawn inputs x (rows of norm 1), eqs. (18) and (19).
 
     The kernel is k(x, x') = sum_k xi_k B_k Q_k(<x, x'>/d) with k(x, x) = 1, and the fit is k(x, X)(K + lambda)^{-1} y with
-    lambda = `ridge`. A random target has the energy F_k^2 in degree k, which `signal` holds for each of the `degrees`. The labels have noise
-    of standard deviation tau = `noise`. The averages over targets, noise and test inputs are exact. With A = (K + lambda)^{-1} and
+    lambda = `ridge`. A random target has the energy F_k^2 in degree k, which `signal` holds for each of the `degrees`. The labels have
+    noise of standard deviation tau = `noise`. The averages over targets, noise and test inputs are exact. With A = (K + lambda)^{-1} and
     M = A [sum_k xi_k^2 B_k Q_k] A, the excess risk is tau^2 tr M + sum_k F_k^2 {1 - 2 xi_k tr(A Q_k) + tr(M Q_k)}.
 
     >>> rows = np.eye(5)
