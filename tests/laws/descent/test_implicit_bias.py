@@ -93,7 +93,7 @@ def test_measurements_are_extrapolated_to_infinite_time():
     [
         ([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0]], [1, 1, 1], "no direction separates"),
         ([[1.0, 0.0], [1.0, 0.0]], [1, 1], "linearly dependent"),
-        ([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]], [1, 1, 1], "linearly dependent|carries no weight"),
+        ([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]], [1, 1, 1], "linearly dependent|multiplier 0"),
     ],
 )
 def test_degenerate_data_are_refused(X, y, message):

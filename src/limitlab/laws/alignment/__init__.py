@@ -1,6 +1,6 @@
 """Spectral alignment.
 
-SGD on a classification problem aligns the weights of a network with the outliers of the Hessian and of the gradient covariance. The laws
-give the overlaps in the course of training, the spectra of both matrices for a mixture of Gaussians and for XOR, and how many eigenvalues
-leave the bulk.
+The laws describe the spectra of the test Hessian and of the second moment of the gradients during SGD on a mixture of Gaussians and on
+the XOR mixture. An outlier is an eigenvalue outside the continuous part (bulk) of such a spectrum. The laws give the number and the
+positions of the outliers, and the alignment of the weights with their eigenvectors.
 """

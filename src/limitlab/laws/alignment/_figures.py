@@ -44,7 +44,7 @@ def alignment_mixture(quick: bool = True) -> Figure:
         ratios = [law.required_test_ratio(float(t), matrix) for t in needed]
         theory_line(panels[2], needed, ratios, index, f"{MATRIX_NAMES[matrix]} blocks")
     panels[2].axhline(10.0, color="grey", linestyle=":", label="$M = 10\\,d$")
-    finish(panels[2], "time $t$", "test samples per dimension $M/d$", "needed to see all ten outliers", yscale="log")
+    finish(panels[2], "time $t$", "test samples per dimension $M/d$", "samples needed for ten outliers", yscale="log")
     return figure
 
 
@@ -90,7 +90,7 @@ def alignment_xor(quick: bool = True) -> Figure:
     size, width, snr = (200, 8, 1e3) if quick else (1000, 20, 1e4)
     for captured, axes in zip((1, 2, 3, 4), panels, strict=False):
         _second_layer_run(axes, captured, size, width, snr)
-        title = f"{captured} cluster{'s' if captured > 1 else ''} announced, $N = {size}$"
+        title = f"{captured} captured cluster{'s' if captured > 1 else ''}, $N = {size}$"
         finish(axes, "time $t$", "eigenvalues of $H_{vv}$", title, legend=False, ylim=(-0.004, 0.1))
     panels[3].legend(ncols=2, loc="upper left", fontsize=11, frameon=False)
     names = {"second_layer_hessian": "$H_{vv}$", "second_layer_gradient": "$G_{vv}$"}
@@ -114,7 +114,7 @@ def alignment_xor(quick: bool = True) -> Figure:
 
 
 def _second_layer_run(axes: Axes, captured: int, size: int, width: int, snr: float) -> None:
-    """Draw the five largest second-layer eigenvalues of one run and eq. (16) for each cluster that its start announces."""
+    """Draw the five largest second-layer eigenvalues of one run, and eq. (16) for each cluster that a neuron serves."""
     from limitlab.laws.alignment._softmax_sgd import draw_xor, sample_weights, second_layer_block, weights_in_space
     from limitlab.models.xor_chain import random_start, xor_path
 

@@ -2,7 +2,7 @@
 
 A sample of class a is Y = mu_a + spread * N(0, I); the loss is -<x^a, Y> + log sum_c exp <x^c, Y>; a step is
 x <- x - delta (grad L + penalty x). A block of a test matrix is (1/M) sum_l w_l Y_l Y_l^T. Only the weights w change with x, so the samples
-are drawn once. A large block is never formed.
+are drawn once. In more than `FORMED` dimensions no block is formed as a matrix.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def block_measurement(samples: Array, weights: Array, special: Array, fresh: Arr
         block = scaled.T @ samples
         values, vectors = eigh(block, subset_by_index=(size - eigenvalue_count, size - 1))
         pairs = Eigenpairs(values[::-1], vectors[:, ::-1])
-        beside = basis @ (fresh.T @ scaled)  # the new components with the old ones
+        beside = basis @ (fresh.T @ scaled)  # products of the fresh components with the other components
         beside -= beside @ basis @ basis.T
         cross = basis @ (basis.T @ block)
         noise = block - cross - cross.T + cross @ basis @ basis.T + beside + beside.T
@@ -174,7 +174,7 @@ def block_eigenpairs(samples: Array, weights: Array, count: int, tolerance: floa
 
     def product(v: Array) -> Array:
         direction, image = v.astype(np.float32), np.zeros(v.size, dtype=np.float32)
-        for start in range(0, len(rows), length):  # both products of a piece use one read from memory
+        for start in range(0, len(rows), length):  # a piece is read from memory once for both of its products
             piece = rows[start : start + length]
             image += (scaled[start : start + length] * (piece @ direction)) @ piece
         return image.astype(np.float64)

@@ -6,8 +6,8 @@ Setting.  H_cc = (1/M) sum pi_c (1 - pi_c) Y Y^T and G_cc = (1/M) sum (y_c - pi_
 Limit.    d and M -> infinity with M / d fixed (`test_ratio`), at a state (D, q, r) of the symmetric flow.
 Result.   The weight depends on the sample through <x^b, Y> only. Equation (6) gives the bulk, (7) the outliers and (8) their mass. If the
           weight is constant in each class (large lambda, or D = 0), equation (9) is an explicit solution.
-Numerics. pi_c is the sigmoid of <x^c, Y> minus the log-sum-exp of the other logits. The law of this difference is smooth, so it is put on
-          a grid. The integral over <x^c, Y> is exact, and the integral over the other k - 1 logits uses quasi-random points.
+Numerics. pi_c is the sigmoid of <x^c, Y> minus the log-sum-exp of the other logits. This difference has a smooth density, which is computed
+          on a grid. The integral over <x^c, Y> is exact, and the integral over the other k - 1 logits uses quasi-random points.
 Status.   Derived (deterministic equivalents), checked against test Hessians of SGD runs.
 """
 
@@ -31,7 +31,7 @@ Array = NDArray[np.float64]
 Matrix = Literal["hessian", "gradient"]
 
 RAREST = 1e-6
-"""Total probability of the largest weights that are left out. They would move the edge only in runs with millions of test samples."""
+"""Total probability of the largest weights, which are left out. They would move the edge only in runs with millions of test samples."""
 FINEST = 0.05
 """Step of the grid in the logit difference. The weights vary on a scale of 1."""
 
@@ -126,8 +126,8 @@ class Part(NamedTuple):
 
     The samples belong to the block's own class or to the other classes. `alone` holds the second moments of the special components that are
     invariant under permutations of the other classes. There are 4 such components: own logit, other logits, and the two directions
-    orthogonal to these in the same planes, on which the logits do not depend. `mixed` holds those of the components that such a permutation
-    mixes, 2 for each of k - 2 directions.
+    orthogonal to these in the same planes, on which the logits do not depend. `mixed` holds the second moments of the components that such
+    a permutation mixes, 2 for each of k - 2 directions.
     """
 
     difference: Array
@@ -283,7 +283,7 @@ def span_alignment(classes: int, margin: float, spread: float, common: float) ->
     return math.sqrt(means / (means + spread * (classes - 1) + common))
 
 
-# -- Weighted sample covariances: the bulk of (1/M) sum_l w_l z_l z_l^T with z_l Gaussian of variance 1/lambda in d di
+# -- The bulk of (1/M) sum_l w_l z_l z_l^T with Gaussian z_l of variance 1/lambda in d dimensions -----------------------
 
 OUTSIDE = 1 + 1e-9  # eigenvalues above this multiple of the edge are outliers
 
@@ -304,7 +304,7 @@ class WeightedBulk(NamedTuple):
         return np.asarray(self.weights / (1 + self.weights * self.ratio * self.variance * m))
 
     def location(self, m: float) -> float:
-        """Return z(m).
+        """Return z(m) of eq. (6).
 
         >>> WeightedBulk(np.ones(1), np.ones(1), 0.25, 1.0).location(-2 / 3)  # Marchenko and Pastur's: z = -1/m + 1/(1 + m/4)
         2.7
@@ -312,7 +312,7 @@ class WeightedBulk(NamedTuple):
         return -1 / m + self.variance * float(self.shares @ self.filtered(m))
 
     def slope(self, m: float) -> float:
-        """Return dz/dm."""
+        """Return the derivative dz/dm."""
         return 1 / m**2 - self.ratio * self.variance**2 * float(self.shares @ self.filtered(m) ** 2)
 
     def edge_transform(self) -> float:
@@ -347,7 +347,8 @@ class WeightedBulk(NamedTuple):
 class Outlier(NamedTuple):
     """An eigenvalue outside the bulk.
 
-    `direction` is the eigenvector's unit projection to the special directions. `mass` is the squared length of that projection.
+    The eigenvector is projected to the span of means and weights. `mass` is the squared length of this projection, and `direction` is the
+    unit vector along it.
     """
 
     value: float
@@ -356,7 +357,9 @@ class Outlier(NamedTuple):
 
 
 def outliers(bulk: WeightedBulk, block: Array) -> list[Outlier]:
-    """Return the eigenvalues to the right of the bulk that the special directions cause, largest first.
+    """Return the eigenvalues to the right of the bulk, largest first.
+
+    They are caused by the components of the samples along the special directions, which are those of the means and the weights.
 
     Parameters
     ----------

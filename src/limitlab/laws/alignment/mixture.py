@@ -1,11 +1,11 @@
-"""Outliers of the test Hessian along SGD on a Gaussian mixture, and alignment of the weights with them (docs/theory/alignment.md).
+"""Outliers of the test Hessian during SGD on a Gaussian mixture, and alignment with the weights (docs/theory/alignment.md).
 
 Setting.  k orthonormal means, equal classes, noise N(0, I / lambda); softmax regression by online SGD with step c / d and penalty beta;
           blocks H_cc and G_cc of Hessian and gradients' second moment on M fresh test samples.
 Limit.    d -> infinity with M / d fixed (`test_ratio`); time (c / d) * steps.
-Result.   Equation (3) is the flow of margin and spreads. Equations (6), (7) and (8) give edge, outliers and alignment of the blocks at
-          every time.
-Status.   Derived, checked against runs with full vectors.
+Result.   Equation (3) is the flow of margin and spreads. Equations (6), (7) and (8) give the edge, the outliers and the
+          alignment with the weights of every block at every time.
+Status.   Derived, checked against SGD runs of the d-dimensional weights.
 """
 
 from __future__ import annotations
@@ -37,8 +37,10 @@ __all__ = ["MixtureAlignment"]
 Array = NDArray[np.float64]
 
 MATRICES: tuple[Matrix, Matrix] = ("hessian", "gradient")
-FOR_A_THRESHOLD = 4096  # quasi-random points; an outlier next to the edge depends on the largest weights, which are rare
-SCRAMBLES = (0, 1, 2)  # independent sets of quasi-random points, whose spread is the error of their mean
+FOR_A_THRESHOLD = (
+    4096  # quasi-random points for a threshold; an outlier next to the edge depends on the largest weights, which are rare
+)
+SCRAMBLES = (0, 1, 2)  # independent sets of quasi-random points; the spread of their results is the stated error of the mean
 NUMBERS = ("overlap_own", "overlap_other", "spread", "common_spread", "span_alignment")
 
 
@@ -60,7 +62,7 @@ class RestPoint(NamedTuple):
 
 
 class MixtureAlignment(Law):
-    """Along SGD on a mixture of Gaussians, how many outliers has the test Hessian, and how aligned are the weights with them?
+    """How many outliers does the test Hessian have during SGD on a mixture of Gaussians, and how aligned with them are the weights?
 
     Examples
     --------
@@ -86,14 +88,14 @@ class MixtureAlignment(Law):
         "overlap_other": observable(
             "overlap of a weight vector with the mean of another class", r"\langle x^c,\mu_b\rangle"
         ),
-        "spread": observable("squared length of the weights outside the means, differences between classes", "q"),
-        "common_spread": observable("squared length of the weights outside the means, common to all classes", "r"),
+        "spread": observable("squared length of the weights orthogonal to the means, differences between classes", "q"),
+        "common_spread": observable("squared length of the weights orthogonal to the means, common to all classes", "r"),
         "span_alignment": observable("alignment of a weight vector with the span of the means", r"\rho"),
         "hessian_alignment": observable(
-            "alignment of a weight vector with the top k of its Hessian block", r"\rho(x,E_k(H))"
+            "alignment of a weight vector with the top k eigenvectors of its Hessian block", r"\rho(x,E_k(H))"
         ),
         "gradient_alignment": observable(
-            "alignment of a weight vector with the top k of its gradient block", r"\rho(x,E_k(G))"
+            "alignment of a weight vector with the top k eigenvectors of its gradient block", r"\rho(x,E_k(G))"
         ),
         "top_hessian_eigenvalue": observable("largest eigenvalue of a Hessian block", r"\lambda_1(H)"),
         "top_gradient_eigenvalue": observable("largest eigenvalue of a gradient block", r"\lambda_1(G)"),
@@ -103,7 +105,7 @@ class MixtureAlignment(Law):
         "gradient_outliers": observable("outliers of a gradient block"),
     }
     simulation = Experiment("dimension d", sizes=(60, 120, 240), draws=80)
-    # The step is not 1. Times are early and late; few test samples leave some outliers in the bulk, many leave none
+    # The step is not 1. Times are early and late. With few test samples some outliers lie in the bulk, with many test samples none
     points = (
         dict(classes=3, snr=25.0, regularizer=0.08, step=1.4, test_ratio=10.0, times=(2.0, 5.0)),
         dict(classes=6, snr=30.0, regularizer=0.05, step=0.7, test_ratio=5.0, times=(3.0, 6.0)),
@@ -123,7 +125,7 @@ class MixtureAlignment(Law):
     whitened: bool = parameter(
         True,
         "whether the start is orthonormalised",
-        note="orthogonal to the means with Gram matrix 1, the limit of N(0, I / d) without its fluctuations",
+        note="the start is then orthogonal to the means with Gram matrix 1, which is the limit of N(0, I / d) without its fluctuations",
         kind="experiment",
     )
 
@@ -185,7 +187,7 @@ class MixtureAlignment(Law):
     def required_test_ratio(self, time: float, matrix: str = "hessian") -> float:
         """Return the least number of test samples per dimension at which a block has all k outliers at a time.
 
-        The result is accurate to about one per cent. It is inf if some outliers never leave the bulk.
+        The result is accurate to about one per cent. It is inf if 10^7 test samples per dimension do not suffice.
 
         >>> law = MixtureAlignment(classes=3, snr=20.0, regularizer=0.05)
         >>> law.required_test_ratio(5.0, "hessian") < law.required_test_ratio(5.0, "gradient")
@@ -238,7 +240,7 @@ class MixtureAlignment(Law):
             )
 
     def caveat(self) -> str:
-        """Return a warning if there are fewer test samples than dimensions, where most outliers lie in the bulk."""
+        """Return a warning if there are fewer test samples than dimensions, because most outliers then lie in the bulk."""
         return (
             "test_ratio below 1: the bulk contains most outliers; required_test_ratio gives the number of samples that separates them"
             if self.test_ratio < 1
@@ -248,7 +250,7 @@ class MixtureAlignment(Law):
     # -- the experiment -------------------------------------------------------------------------------------------------
 
     def measured(self, draw: Draw, times: Array) -> Values:
-        """Run SGD with full vectors and measure the blocks of class 0 on fresh test samples."""
+        """Run SGD on the d-dimensional weights and measure the blocks of class 0 on fresh test samples."""
         from limitlab.laws.alignment._softmax_sgd import block_measurement, draw_mixture, weights_of
 
         k, d = self.classes, draw.size

@@ -4,7 +4,7 @@ Setting.  Y = mu_a + N(0, I / lambda) for class a; loss -<x^a, Y> + log sum_c ex
 Limit.    d -> infinity at fixed c (`step`); time (c / d) * steps.
 Result.   For orthonormal means, equal classes and a symmetric start, equations (3) hold for the margin D, the spread q and the common
           spread r. For any means and probabilities, equations (2) hold; they contain Gaussian averages over the k logits of every class.
-Status.   Derived, checked against SGD with full vectors.
+Status.   Derived, checked against SGD runs of the d-dimensional weights.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ Array = NDArray[np.float64]
 class Rates(NamedTuple):
     """Averages in the symmetric flow.
 
-    These are the pull on the margin, the curvature j and the noise e2 of eq. (4), and the mean probability of the right class.
+    These are the first term of the margin's equation in (3), the curvature j and the noise e2 of eq. (4), and the mean probability of the
+    right class.
     """
 
     pull: float
@@ -36,7 +37,7 @@ class Rates(NamedTuple):
 
 
 def symmetric_rates(classes: int, snr: float, margin: float, spread: float) -> Rates:
-    """Return the averages of eq. (4) at margin D and spread q.
+    """Return the averages of eqs. (3) and (4) at margin D and spread q.
 
     >>> [round(rate, 12) for rate in symmetric_rates(4, 10.0, 0.0, 0.0)]
     [0.25, 0.25, 0.25, 0.25]
@@ -244,6 +245,8 @@ class SoftmaxMoments(NamedTuple):
 def softmax_moments(count: int, shift: float, spread: float, step: float = 0.2) -> SoftmaxMoments:
     """Return moments of the softmax of `count` Gaussians of standard deviation `spread`, the first of which is shifted by `shift`.
 
+    With 1/S = int_0^inf e^{-t S} dt for the denominator S, each moment is an integral over log t of a product of one-dimensional averages.
+
     Parameters
     ----------
     count
@@ -253,7 +256,7 @@ def softmax_moments(count: int, shift: float, spread: float, step: float = 0.2) 
     spread
         Standard deviation s, at least 0.
     step
-        Step of both trapezoidal rules.
+        Step of the trapezoidal rules over log t and over a Gaussian.
 
     Examples
     --------
@@ -278,7 +281,7 @@ def softmax_moments(count: int, shift: float, spread: float, step: float = 0.2) 
 
 
 def _transforms(tau: Array, spread: float, step: float) -> tuple[Array, Array, Array]:
-    """Return the transforms a_0, a_1, a_2 at the points tau."""
+    """Return E[t^j e^{-t}] for j = 0, 1, 2 at the points tau, where t = exp(tau + s Z) with Z standard Gaussian and s = `spread`."""
     nodes: Array = np.zeros(1)
     weights: Array = np.ones(1)
     if spread > 0:

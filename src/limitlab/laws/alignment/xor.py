@@ -1,12 +1,13 @@
-"""Outliers of a ReLU network's test Hessian, one for each captured cluster of XOR (docs/theory/alignment.md, XOR mixture).
+"""Outliers of the test Hessian of a ReLU network that is trained on the XOR mixture (docs/theory/alignment.md, XOR mixture).
 
 Setting.  The XOR mixture and network of `limitlab.laws.online_sgd.xor`; blocks of each layer of Hessian and gradients' second moment on
-          test samples. The signs of the start assign the neurons to `captured` of the four clusters.
+          test samples. A neuron serves the cluster towards whose centre its weights grow during training. The signs of the start
+          determine this cluster. `captured` of the four clusters are served by at least one neuron.
 Limit.    N -> infinity with noise variance 1/lambda = N^-2 (or any lambda far above N), then long times. The network converges to the fixed
-          point in which the neurons serve these clusters.
-Result.   Equations (14) and (15). The error is e = 4 alpha on captured clusters and 1/2 on the other clusters. The second layer has one
-          outlier per captured cluster, and the first layer has two outliers per neuron.
-Status.   Derived, checked against the chain.
+          point in which every neuron serves its cluster.
+Result.   Equations (14) and (15) with the penalty alpha (`regularizer`). The error |y - sigma(f)| is 4 alpha on captured clusters and 1/2
+          on the other clusters. The second layer has one outlier per captured cluster, and the first layer has two outliers per neuron.
+Status.   Derived, checked against the exact chain of summary statistics in `limitlab.models.xor_chain`.
 """
 
 from __future__ import annotations
@@ -28,14 +29,14 @@ __all__ = ["XorAlignment"]
 Array = NDArray[np.float64]
 
 OUTSIDE = 0.25
-"""A second-layer eigenvalue is an outlier if it exceeds this share of the largest eigenvalue; the bulk vanishes in the limit."""
+"""A second-layer eigenvalue counts as an outlier if it exceeds this share of the largest eigenvalue. All other eigenvalues tend to 0."""
 
 
 def other_direction(first: float, second: float) -> tuple[float, float]:
     """Return a neuron's Hessian and gradient outliers along the pair of clusters that it does not serve, eq. (15).
 
-    The arguments are the errors |e| of the two clusters. The neuron's overlap with this pair stays at zero. The neuron fires on shares p
-    and 1 - p of the two clusters such that their forces cancel, p e_1 = (1 - p) e_2.
+    The arguments are the errors |e| of the two clusters. The neuron is active on the shares p and 1 - p of the samples of the two
+    clusters. Its overlap with the pair stays at zero, because the forces of the two clusters cancel, p e_1 = (1 - p) e_2.
 
     >>> [round(value, 9) for value in other_direction(0.2, 0.2)]  # alpha = 0.05: alpha (1 - 4 alpha), 4 alpha^2
     [0.04, 0.01]
@@ -49,7 +50,7 @@ def other_direction(first: float, second: float) -> tuple[float, float]:
 def first_layer(regularizer: float, captured: int) -> tuple[float, float]:
     """Return the mean of a neuron's two outliers per squared second-layer weight, for Hessian and gradient.
 
-    The mean is also taken over random sets of captured clusters.
+    The arguments are the penalty alpha and the number of captured clusters. The mean is also taken over random sets of captured clusters.
 
     >>> [round(value, 9) for value in first_layer(0.05, 4)]
     [0.04, 0.01]
@@ -91,7 +92,7 @@ def second_layer_path(regularizer: float, start_square: float, times: ArrayLike)
 
 
 class XorAlignment(Law):
-    """How many outliers have the layers of a ReLU network that captured some of the four clusters of the XOR problem?
+    """How many outliers does each layer of a ReLU network have after it has captured some of the four clusters of the XOR mixture?
 
     Examples
     --------
@@ -104,7 +105,7 @@ class XorAlignment(Law):
     regime = "N -> infinity with noise variance N^-2, then long times"
     assumptions = (
         "one fresh sample per step, step c / N on both layers and on the penalty",
-        "a start whose signs announce the captured clusters, second-layer weights of order 1",
+        "signs of the start that determine the captured clusters, second-layer weights of order 1",
     )
     references = ("benarous2024high", "benarous2022high")
     page = "alignment"
@@ -133,7 +134,9 @@ class XorAlignment(Law):
     width: int = parameter(6, symbol="K", least=1)
     regularizer: float = parameter(0.05, above=0, below=CRITICAL)
     step: float = parameter(1.0, note="times the dimension", symbol=r"c_\delta", above=0)
-    captured: int = parameter(4, "number of clusters that the start announces", symbol="n", least=1, most=4)
+    captured: int = parameter(
+        4, "number of clusters that the neurons serve, determined by the signs of the start", symbol="n", least=1, most=4
+    )
     test_ratio: float = parameter(10.0, above=0, scale="log", kind="experiment", count="size * value")
 
     @model_validator(mode="after")
@@ -161,7 +164,7 @@ class XorAlignment(Law):
         )
 
     def measured(self, draw: Draw) -> Values:
-        """Train a network by the exact chain from a start that announces `captured` clusters and measure its test blocks."""
+        """Train a network by the exact chain, from signs that determine the captured clusters, and measure its blocks on test samples."""
         from limitlab.laws.alignment._softmax_sgd import (
             alignment,
             draw_xor,
@@ -209,9 +212,9 @@ def announce(
 ) -> tuple[Array, Array, Array, NDArray[np.int64]]:
     """Return a start whose signs announce `captured` clusters, and the cluster of every neuron.
 
-    A neuron announces the cluster that the signs of its start will make it serve. The set of clusters is random, and each of them has at
-    least one neuron. Clusters are numbered 0 to 3 for mu, -mu, nu, -nu. Weights and overlaps have sizes between 1/2 and 3/2 of the typical
-    ones, so that no neuron starts close to zero.
+    A neuron announces the cluster that it will serve, which is determined by the signs of its start. The set of clusters is random, and
+    each of them has at least one neuron. Clusters are numbered 0 to 3 for mu, -mu, nu, -nu. Weights and overlaps have sizes between 1/2 and
+    3/2 of their typical sizes, so that no neuron starts close to zero.
 
     >>> v, a, b, classes = announce(np.random.default_rng(0), np.ones(4), np.ones(4), np.ones(4), 1, 100)
     >>> len(set(zip(np.sign(v), np.sign(np.where(v > 0, a, b))))), len(set(classes.tolist()))

@@ -1,6 +1,6 @@
 """Approximation.
 
 How well can random features, tangent features and trained networks represent a target in high dimension? The laws give the
-share of every polynomial degree that remains unexplained, the errors for quadratic targets, and the error caused by a
+unexplained share of a target of every polynomial degree, the errors for quadratic targets, and the error caused by a
 finite number of neurons in a fixed dimension.
 """

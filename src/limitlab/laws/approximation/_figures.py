@@ -42,7 +42,7 @@ Array = NDArray[np.float64]
 
 
 def staircase(quick: bool = True) -> Figure:
-    """Error of random features, tangent features and a kernel against log N / log d, for equal parts of degree 1, 2 and 3."""
+    """Error of random features, tangent features and a kernel against log N / log d, for a target with equal parts of degrees 1 to 3."""
     figure, axes = new_figure(columns=3, width=4.3)
     dimensions = (10, 20, 40) if quick else (20, 40, 80)
     largest = dict.fromkeys(("rf", "nt", "kernel_ridge"), 400 if quick else 2000)
@@ -189,7 +189,7 @@ def quadratic_targets(quick: bool = True) -> Figure:
     first = laws["random features"]
     floor = 1 - first.trace_fraction()
     corrected = first.evaluate(width=line)["relative_risk"] - 2 * floor * line / d**2
-    theory_line(axes, line, corrected, 0, r"the first, less $2(1-T)N/d^2$", linestyle="--", linewidth=1)
+    theory_line(axes, line, corrected, 0, r"random features, minus $2(1-T)N/d^2$", linestyle="--", linewidth=1)
     axes.axhline(floor, color="grey", linewidth=1, linestyle="-.", label="$1 - T$")
     axes.axvline(d, color="grey", linewidth=1, linestyle=":", label="$N = d$")
     title = f"$d = {d}$, exponential spectrum; points: one fit or the mean of four"
@@ -247,7 +247,7 @@ def quadratic_relu(quick: bool = True) -> Figure:
         mean, error = mean_and_error([[run[name] for run in row] for row in runs], axis=1)
         axes.plot(widths / d, mean, color=COLOURS[index], linewidth=0.8, linestyle=":" if index else "none")
         simulation_points(axes, widths / d, mean, error, index, f"{name}, $d = {d}$")
-    title = "ReLU neurons, exponential spectrum (dotted: no law)"
+    title = "ReLU neurons, exponential spectrum (dotted: only simulated)"
     labels = ("neurons per dimension $N/d$", r"risk over $\mathrm{Var}\,f_*$", title)
     finish(axes, *labels, xscale="linear", ylim=(-0.03, 1.05))
     return figure
@@ -289,7 +289,7 @@ def greedy(quick: bool = True) -> Figure:
     k = np.arange(1, steps + 1)
     path = frank_wolfe(X, weights @ neurons, GREEDY_SCALE, steps)
     theory_line(axes, k, path.errors[1:], 1, "Frank-Wolfe, one neuron per step")
-    theory_line(axes, k, 16 * largest_norm(X, GREEDY_SCALE) ** 2 / (k + 2), 1, "its bound", linestyle=":")
+    theory_line(axes, k, 16 * largest_norm(X, GREEDY_SCALE) ** 2 / (k + 2), 1, "bound for Frank-Wolfe", linestyle=":")
     finish(axes, "neurons $N$", r"$|f_N-f|^2$", "six ReLU neurons, 400 inputs", xscale="log", yscale="log", ylim=(None, 200))
     return figure
 
@@ -303,7 +303,7 @@ def tangent_interpolation(quick: bool = True) -> Figure:
     places = np.sort(np.append(few, [0.98, 1.0, 1.02]))
     simulation_points(middle, places, [closing(float(x), 10, 20) for x in places], None, 0)
     middle.axvline(1.0, color="0.3", linewidth=1.0, linestyle=":")
-    title = r"ReLU, $N=10$, $d=20$: closes at $Nd=n$"
+    title = r"ReLU, $N=10$, $d=20$: vanishes at $Nd=n$"
     finish(middle, "samples per weight $n/(Nd)$", r"smallest eigenvalue $\lambda_{\min}$", title, xscale="log", yscale="log")
     finish(left, "samples per weight $n/(Nd)$", title=r"pure noise, $\tau=1$ (points: $d=20$)")
     for axes in (left, middle):
@@ -338,7 +338,7 @@ def hermite_series(quick: bool = True) -> Figure:
         shown = beyond > 1e-12
         theory_line(right, degrees[shown][1:], beyond[shown][1:], index, name)
     limits: dict[str, Any] = dict(yscale="log", ylim=(1e-12, 2))
-    finish(left, "degree $k$", "squared coefficient $u_k^2$", "kinks make slow tails", xscale="log", **limits)
+    finish(left, "degree $k$", "squared coefficient $u_k^2$", "kinks cause a slow decay", xscale="log", **limits)
     label = r"$1-\sum_{k\leq K}u_k^2\,/\,\mathbb{E}\,s(Z)^2$"
     finish(right, "degree $K$", label, "second moment beyond degree $K$", **limits)
     return figure

@@ -2,8 +2,8 @@
 
 The dictionary is {+-g relu(<w, x>), |w| = 1} on fixed inputs. Step k moves a share 2/(k + 2) of the weight to the neuron that is most
 correlated with the residual. Let B be the largest norm in the dictionary. For a target in the closed convex hull, the error is at most
-16 B^2/(k + 2) if every step uses the best neuron. The search for this neuron is not convex and returns a lower correlation
-(`correlated_neuron`).
+16 B^2/(k + 2) if every step uses the best neuron. The search for this neuron is not convex, and the neuron that it
+returns can have a lower correlation (`correlated_neuron`).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class GreedyNetwork:
 
 
 def frank_wolfe(X: Array, y: Array, scale: float, steps: int, seed: int = 0) -> GreedyNetwork:
-    """Fit y on the rows of X by `steps` steps.
+    """Fit y on the rows of X by `steps` steps of the method of Frank and Wolfe.
 
     Parameters
     ----------

@@ -4,8 +4,8 @@ The target is b_0 + <x, B x> with B diagonal. A step of size h on a fresh sample
 
     w_i <- w_i + 4 h e <w_i, x> x,       c <- c + 2 h m e,
 
-where m = 1 is plain SGD. With many neurons the intercept then converges late, because it moves a distance of order d at a speed of order 1.
-With m = d (`intercept_pace`) it converges together with the neurons.
+where m = 1 is plain SGD. With many neurons the intercept then converges later than the neurons, because it moves a distance of order d at a
+speed of order 1. With m = d (`intercept_pace`) the intercept converges together with the neurons.
 
 >>> rng = np.random.default_rng(0)
 >>> B = np.array([1.0, 0.2, 0.0])

@@ -25,9 +25,10 @@ def trained_relu_risk(
     step: float = 0.03,
     test: int = 20_000,
 ) -> float:
-    """Return the mean squared error on new inputs after one pass of Adam over `steps` fresh batches; the intercept is free.
+    """Return the mean squared error on new inputs after one pass of Adam over `steps` fresh batches.
 
-    Both layers are trained, from neurons of norm 1 and outer weights +-1/sqrt(width). The step falls to zero along half a cosine.
+    Both layers and the intercept are trained. At the start the neurons have norm about 1, the outer weights are +-1/sqrt(width), and the
+    intercept is 0. The step falls to zero along half a cosine.
 
     Examples
     --------
@@ -53,11 +54,13 @@ def trained_relu_risk(
     return float(np.mean((np.maximum(x @ w.T, 0.0) @ a + c - target(x)) ** 2))
 
 
-# -- ReLU neurons on a quadratic target and Gaussian inputs, exactly given the neurons (docs/theory/approximation.md,
+# -- Exact risk of drawn ReLU neurons on a quadratic target (docs/theory/approximation.md, eqs. 29 and 30) ----------------
 
 
 def relu_tangent_risk(W: ArrayLike, eigenvalues: ArrayLike) -> float:
-    """Return the relative risk of the tangent features of ReLU neurons W on the target <x, B x> with diagonal B and a free intercept.
+    """Return the relative risk of the best fit of <x, B x> (B diagonal) by an intercept and the tangent features of ReLU neurons W.
+
+    The inputs are standard Gaussian, and the risk is divided by the variance of the target.
 
     >>> round(relu_tangent_risk(np.eye(4), (1.0, 0.5, 0.0, -0.5)), 4)
     0.3996

@@ -1,10 +1,10 @@
-"""Error of random features with explicit weights at a fixed dimension, times N (the theory of reproducing kernels).
+"""Error of N random features with explicit weights at a fixed dimension.
 
 Setting.  x uniform on the sphere of radius sqrt(d), features s(<w_i, x>) with N independent uniform unit vectors w_i; a target of degree k
           and norm 1. f(x) = E_w[f(sqrt(d) w) s(<w, x>)]/lambda_k, so that the weights f(sqrt(d) w_i)/(lambda_k N) give an unbiased fit.
 Result.   Its mean squared error is exactly (E s^2/lambda_k^2 - 1)/N (docs/theory/finite_width.md, equation (1)). Least squares on the same
-          features has a smaller error. The constant is of order d^k, which is the position of the step of the staircase.
-Status.   Identity.
+          features has a smaller error. The factor of 1/N is of order d^k. `Staircase` has its step of degree k at an N of the same order.
+Status.   Identity (the theory of reproducing kernels states an error of at most C/N with this factor C).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def fixed_dimension_constant(dimension: int, degree: int, activation: Any = "rel
     """Return E s^2/lambda_k^2 - 1, which is N times the mean squared error of N random features with explicit weights.
 
     It is an upper bound of N times the error of least squares, at every N. It is infinite if the activation has no part of that degree
-    (relu at odd degrees from 3 on), because the target is then outside the space.
+    (relu at odd degrees from 3 on), because the features then do not span the target for any N.
 
     >>> [round(fixed_dimension_constant(d, 2), 3) for d in (3, 5, 10)]
     [41.667, 101.4, 360.623]

@@ -85,14 +85,14 @@ class Harmonics:
 
     @cached_property
     def radial_tail(self) -> float:
-        """Return the energy of u s'(u) in the degrees that are not listed."""
+        """Return the energy of u s'(u) in the degrees that are not in `degrees`."""
         return _left_over(self.radial_energy, self.radial_levels)
 
     @cached_property
     def tangential_tail(self) -> float:
-        """Return the energy of the tangential gradient in the degrees that are not listed.
+        """Return the energy of the tangential gradient in the degrees that are not in `degrees`.
 
-        Its whole energy is E[(d - u^2) s'(u)^2].
+        The energy of all degrees is E[(d - u^2) s'(u)^2].
         """
         return _left_over(self.dimension * self.slope_energy - self.radial_energy, self.tangential_levels)
 
@@ -173,7 +173,7 @@ def _cleaned(coefficients: Array, energy: float) -> Array:
     return np.where(np.abs(coefficients) > NOISE * math.sqrt(energy), coefficients, 0.0)
 
 
-# -- The derivative of a function of which only values are known, smooth but for kinks -------------------------------
+# -- The derivative of a function that is smooth between kinks, from its values ---------------------------------------
 
 WIDTH = 0.5  # length of the interval on which the polynomial of a point interpolates
 NODES = 17
@@ -230,7 +230,7 @@ def _interpolated(nodes: Array, weights: Array, values: Array, at: Array) -> Arr
 def _rule() -> tuple[Array, Array, Array]:
     """Return Chebyshev points inside (-1, 1), their weights, and the differentiation matrix.
 
-    The ends are not among the points, so that f is not evaluated at a jump.
+    The ends of the interval are not among the points, so that f is not evaluated at a jump.
     """
     angle = np.pi * (np.arange(NODES) + 0.5) / NODES
     nodes, weights = np.cos(angle), (-1.0) ** np.arange(NODES) * np.sin(angle)

@@ -150,9 +150,11 @@ class QuadraticTarget(Law):
         ),
     }
     simulation = Experiment(
-        "dimension d; the spectra are stretched to it and the width in proportion", sizes=(16, 24, 32), draws=24
+        "dimension d; every eigenvalue has the same share of the dimensions, and the width is proportional to d",
+        sizes=(16, 24, 32),
+        draws=24,
     )
-    # Every model occurs, with unequal variances of the neurons, eigenvalues of both signs, and an activation with all degrees
+    # Every model occurs. Variances of the neurons are unequal, eigenvalues have both signs, and relu has parts of degrees 1, 2 and above
     points = (
         dict(model="rf", width=6, eigenvalues=_SPECTRUM, feature_covariance=(0.9, 0.7, 0.5, 0.4, 0.3, 0.3, 0.2, 0.1)),
         dict(model="nt", width=3, eigenvalues=_SPECTRUM),
@@ -170,7 +172,7 @@ class QuadraticTarget(Law):
     feature_covariance: tuple[float, ...] | None = parameter(
         None,
         "variances of the neurons' weights",
-        note="rf: one for each dimension; None for equal ones",
+        note="rf: one for each dimension; None for equal variances",
         symbol=r"\Gamma",
         least=0,
     )
@@ -209,9 +211,9 @@ class QuadraticTarget(Law):
         return self
 
     def observed(self) -> tuple[str, ...]:
-        """Return the observables of the model; only tangent features have `mean_relative_risk`.
+        """Return the observables of the model; only tangent features have `relative_risk_exact`.
 
-        This mean is exact at every dimension and equals the mean of the experiment.
+        This mean over drawn neurons is exact at every dimension.
         """
         return ("relative_risk", "relative_risk_exact") if self.model == "nt" else ("relative_risk",)
 
@@ -245,7 +247,7 @@ class QuadraticTarget(Law):
         return float(activation_constant(self.width / len(self.eigenvalues), self.activation))
 
     def predicted(self, width: Array) -> Values:
-        """Return the limit over a grid of widths, and for tangent features and trained networks the value at this dimension."""
+        """Return the limit over a grid of widths, and for tangent features and trained networks also the value at this dimension."""
         B, d = self.spectrum(), len(self.eigenvalues)
         if self.model == "nt":
             return dict(
@@ -332,7 +334,7 @@ class QuadraticTarget(Law):
         return float(((free.T * B @ free) ** 2).sum() / (B @ B))
 
     def trained(self, rng: np.random.Generator) -> float:
-        """Return the relative population risk after one pass of SGD on the target scaled to a largest eigenvalue of 1."""
+        """Return the relative population risk after one pass of SGD on the target, scaled so that the largest |eigenvalue| is 1."""
         d, step = len(self.eigenvalues), self.step / len(self.eigenvalues) ** 3
         B = self.spectrum() / np.abs(self.spectrum()).max()
         start = rng.standard_normal((self.width, d)) * math.sqrt(0.5 / d)

@@ -56,7 +56,7 @@ class SampledMeasure(Law):
         "squared_error": observable("N times the mean squared error of N sampled neurons", r"N\,\mathbb{E}|f_N-f|^2")
     }
     simulation = Experiment("number of neurons N", sizes=(5, 20, 80), draws=60, rate=float("inf"))
-    # Neurons of both signs and unequal shares, then many neurons that cancel in part
+    # Neurons of both signs and unequal shares, then more neurons, whose contributions cancel in part
     points = (
         {},
         dict(neurons=ring_neurons((1.0, -2.0, 0.5, 1.5, -0.7), 18), weights=(0.1, 0.3, 0.2, 0.15, 0.25)),

@@ -3,12 +3,13 @@
 Setting.  x uniform on the sphere of radius sqrt(d); a random target of pure degree k. It is fitted by N random features s(<w_i, x>), by
           their tangent features s'(<w_i, x>) x, with unlimited data, or by kernel ridge regression on n samples with the kernel
           E_w s(<w, x>) s(<w, x'>), scaled to 1 on the diagonal.
-Limit.    d, N and n are finite. The law is an equivalent whose error falls as d grows with N/d^l (n/d^l) fixed, l a whole number.
+Limit.    d, N and n are finite. The law is a deterministic equivalent. Its error falls as d grows with N/d^l (n/d^l) fixed, l a whole
+          number.
 Result.   docs/theory/approximation.md, (7) and (8) for random features, (10)-(12) for tangent features, (14)-(17) for kernel ridge.
           Degree k is learned when N exceeds B_k ~ d^k/k!. Tangent features, d per neuron, learn one degree more at the same N.
-Status.   Derived. By an exact sum rule sum_k B_k (1 - r_k) is the number of features. Around the steps of tangent features the shares r_k
-          stay too low as d grows, by up to 0.014 (ReLU). `degree_two_step` is the limit at the second step, and `degree_two()` corrects the
-          share by it.
+Status.   Derived. By an exact sum rule sum_k B_k (1 - r_k) is the number of features. A step is a width at which a
+          further degree is learned. Around the steps of tangent features the predicted shares r_k are too low, also as d grows, by up to
+          0.014 (ReLU). `degree_two_step` is the limit of r_2 at the second step, and `degree_two()` uses this limit to correct r_2.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from pydantic import model_validator
 from limitlab._core.cost import Cost
 from limitlab.errors import ConvergenceError, Refused
 from limitlab.laws import Draw, Experiment, Law, Values, observable, parameter, shared
-from limitlab.laws.approximation.exact import LARGEST, spanned
+from limitlab.laws.approximation.exact import LARGEST, fit_on_sphere, spanned
 from limitlab.laws.approximation.harmonics import Harmonics, gegenbauer_coefficients
 from limitlab.laws.approximation.step import decoupled_step, degree_two_step, step_strength
 from limitlab.models.activations import Activation
@@ -39,7 +40,7 @@ Array = NDArray[np.float64]
 Model = Literal["rf", "nt", "kernel_ridge"]
 
 BIG_TAIL = 0.05
-"""Share of the energy in degrees above `highest_degree` at which a prediction has a warning."""
+"""A prediction has a warning if degrees above `highest_degree` have more than this share of the energy."""
 
 
 class Staircase(Law):
@@ -76,7 +77,7 @@ class Staircase(Law):
         draws=40,
         rate=2.0,
     )
-    # Each model lies between two steps. All coefficients of the targets, the ridge and the noise are positive
+    # The width or the number of samples of every point lies between two steps. Ridge, noise and all energies of the target are positive
     points = (
         dict(model="rf", dimension=16, width=32, degrees=(0, 1, 2, 4)),
         dict(model="nt", dimension=16, width=60, degrees=(0, 1, 2, 4)),
@@ -104,12 +105,12 @@ class Staircase(Law):
     noise: float = parameter(0.3, note="kernel ridge", least=0)
     signal_energy: float | tuple[float, ...] = parameter(
         1.0,
-        note="kernel ridge: of each of the `degrees`, or one number for all; degrees beyond the last one have none",
+        note="kernel ridge: one number for each of the `degrees`, or one number for all; degrees without a number have energy 0",
         symbol="F_k^2",
         least=0,
     )
     highest_degree: int = parameter(
-        30, "degrees that are followed one by one", symbol="K", kind="solver", least=2, most=2000, finer=2
+        30, "largest degree that is computed one by one", symbol="K", kind="solver", least=2, most=2000, finer=2
     )
 
     @model_validator(mode="after")
@@ -147,7 +148,9 @@ class Staircase(Law):
             share = coefficients.tail / coefficients.energy
             messages.append(f"{share:.0%} of the activation is in degrees above {self.highest_degree}: raise highest_degree")
         if self.model == "nt" and 0.1 < self.width / self.dimension < 3 and 2 in np.atleast_1d(self.degrees):
-            messages.append("r_2 is low by up to 0.014 where N is of the order of d: degree_two() corrects it")
+            messages.append(
+                "r_2 is too low by up to 0.014 if N is of the order of d: degree_two() returns the corrected value"
+            )
         return "; ".join(messages)
 
     def never_learned(self) -> str:
@@ -177,7 +180,10 @@ class Staircase(Law):
         return coefficients
 
     def predicted(self, degrees: Array, width: Array, samples: Array, ridge: Array, noise: Array) -> Values:
-        """Return the equivalent with all degrees up to `highest_degree`; half as many degrees show the error of the cut."""
+        """Return the observables of the equivalent, with degrees up to `highest_degree` computed one by one.
+
+        The accuracy is the difference from the result with half as many degrees.
+        """
         k = degrees.astype(int)
         if self.never_learned():
             warnings.warn(
@@ -260,8 +266,6 @@ class Staircase(Law):
         """Draw neurons or inputs and return the exact best fit over all inputs, without sampling of x."""
         law, k = self.realised(draw.size), degrees.astype(int)
         if law.model == "kernel_ridge":
-            from limitlab.laws.approximation._kernel_ridge import fit_on_sphere
-
             if law.samples > LARGEST:
                 raise Refused(f"samples = {law.samples} are not allowed in a simulation: at most {LARGEST}")
             x = sphere(draw.rng, law.samples, law.dimension)
@@ -271,7 +275,7 @@ class Staircase(Law):
         return shares if law.model == "nt" else {**shares, "effective_ridge": 1 / float(np.trace(span.inverse))}
 
 
-# -- The smooth staircase at finite dimension: deterministic equivalents of random features, tangent features and kern
+# -- Deterministic equivalents of random features, tangent features and kernel ridge regression --------------------------
 
 MOST_STEPS = 200_000
 CONVERGED = 4e-16
@@ -296,7 +300,7 @@ class Levels(NamedTuple):
 def effective_ridge(count: ArrayLike, levels: Levels, ridge: ArrayLike = 0.0) -> Array:
     """Return the unknown kappa of (7) or (14), which increases with the ridge and decreases with the number of features or samples.
 
-    It is 0 if there is no ridge and there are at least as many features as functions that they can span.
+    It is 0 if there is no ridge and there are at least as many features or samples as harmonics with a positive eigenvalue.
 
     >>> levels = Levels(np.array([1.0, 2.0]), np.array([1.0, 4.0]), 0.5)
     >>> kappa = effective_ridge(3.0, levels)
@@ -347,7 +351,8 @@ def learning_curve(
     g = squares.sum(axis=-1) / n  # (16)
     if (g >= 1).any():
         raise Refused(
-            "ridge = 0 is not allowed with at least as many samples as functions of the kernel: use a positive ridge or fewer samples"
+            "ridge = 0 is not allowed with at least as many samples as the kernel has positive eigenvalues: "
+            "use a positive ridge or fewer samples"
         )
     risk = ((signal * left**2).sum(axis=-1) + tau**2 * g) / (1 - g)  # (17)
     return dict(effective_ridge=kappa, unexplained=left, second_degrees_of_freedom=g, excess_risk=risk)
@@ -356,7 +361,7 @@ def learning_curve(
 def tangent_unexplained(width: ArrayLike, harmonics: Harmonics) -> Array:
     """Return r_k of N tangent features, eqs. (10)-(12).
 
-    The two unknowns are computed by iteration from c = 0, in which they decrease.
+    An iteration from c = 0 computes the two unknowns, which decrease in every step.
 
     >>> from limitlab.laws.approximation.harmonics import gegenbauer_coefficients
     >>> tangent_unexplained(24, gegenbauer_coefficients("relu", 24, range(31)))[:4].round(6).tolist()
@@ -369,7 +374,7 @@ def tangent_unexplained(width: ArrayLike, harmonics: Harmonics) -> Array:
     present = radial + tangential > 0
     full = (n * d >= many[present].sum()) & (
         max(tails) == 0
-    )  # with more features than functions, every present degree is explained
+    )  # every present degree is explained if there are at least as many features as harmonics
     share = np.ones(np.broadcast_shapes(n.shape, many.shape))
     for _ in range(MOST_STEPS):
         along = (radial * share).sum(axis=-1, keepdims=True) + tails[0]  # (11)

@@ -62,7 +62,7 @@ def degree_two_step(width_ratio: float, gamma: float = math.inf) -> float:
         return empty**2
     if strength == 0:
         return 1.0
-    root = 1 + math.sqrt(psi)  # s is in units of the upper edge, root^2
+    root = 1 + math.sqrt(psi)  # root^2 is the upper edge, the unit of s
     # 1 and gamma root^2 are both divided by the larger of the two to avoid overflow
     white, coloured = min(1 / strength / root / root, 1.0), min(strength * root * root, 1.0)
     s, mass = marchenko_pastur.log_quadrature(psi, 1 / root / root, smallest=white)
@@ -79,9 +79,9 @@ def degree_two_step(width_ratio: float, gamma: float = math.inf) -> float:
 
 
 def decoupled_step(width_ratio: float, gamma: float) -> float:
-    """Return the value of the equivalent (10)-(12) in the same limit, eq. (13').
+    """Return r_2 of the equivalent (10)-(12) in the limit N/d -> `width_ratio`, eq. (13').
 
-    It is the positive root of gamma r^2 + (1 + 2 psi gamma - gamma) r = 1.
+    The value is the positive root of gamma r^2 + (1 + 2 psi gamma - gamma) r = 1.
 
     >>> round(decoupled_step(0.5, 1.7519383938841089), 4)               # against 0.5365
     0.5222

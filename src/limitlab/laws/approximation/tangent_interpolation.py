@@ -3,8 +3,8 @@
 Setting.  Features s'(<w_i, x>) x of N random neurons, N d in all, fitted by least squares to n labels that are pure noise of standard
           deviation tau; x standard Gaussian in R^d.
 Limit.    d -> infinity (the size) with n/(N d) -> `samples_over_parameters` and N (`width`) fixed or infinite.
-Result.   docs/theory/finite_width.md, equations (3)-(4). An input on which no neuron is active has no features. The share of such inputs is
-          delta = P(s'(g) = 0)^N, 2^-N for relu, and
+Result.   docs/theory/finite_width.md, equations (3)-(4). If no neuron is active on an input, all of its features are 0. The
+          share of such inputs is delta = P(s'(g) = 0)^N, 2^-N for relu, and
 
               train error -> tau^2 (delta + (1 - delta - N d/n)_+),   delta = 0 as N -> infinity.                              (3)
 
@@ -81,7 +81,7 @@ class TangentInterpolation(Law):
     page = "finite_width"
     observables = ("train_error",)
     simulation = Experiment("dimension d", sizes=(10, 20, 40), draws=200)
-    # Both sides of the transition; the second and third points have inputs without an active neuron
+    # Both sides of the transition. The second and the third point have inputs without an active neuron
     points = (
         dict(samples_over_parameters=1.6, noise=0.7, width=4.0, activation="tanh"),
         dict(samples_over_parameters=1.5, noise=1.3, width=3.0),
@@ -117,7 +117,7 @@ class TangentInterpolation(Law):
         return 0.0 if idle == 0 or math.isinf(self.width) else idle**self.width
 
     def predicted(self, samples_over_parameters: Array, noise: Array) -> Values:
-        """Return the train error (3), in which inputs without an active neuron keep their noise."""
+        """Return the train error (3); the labels of inputs without an active neuron cannot be fitted."""
         dead = self.dead_share()
         train = noise**2 * (dead + np.maximum(1 - dead - 1 / samples_over_parameters, 0.0))  # (3)
         return dict(train_error=train, accuracy=CLOSED_FORM)

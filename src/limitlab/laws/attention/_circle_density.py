@@ -37,7 +37,8 @@ def spectral_density(
 ) -> tuple[Array, float]:
     """Return the density over time by the Fourier pseudospectral method, and its relative Fourier tail.
 
-    The density is given on an even grid, with shape (times, M). The grid is doubled until the Fourier tail has decayed. If 2048 points do
+    The density is given on M equally spaced points, with shape (times, M). The tail is the size of the last resolved harmonics relative to
+    the largest harmonic. M is doubled until the tail is below `TAIL`. If 2048 points do
     not resolve the density, the function raises `ConvergenceError`. Finite volumes or particles then still give results.
 
     >>> rho, tail = spectral_density([(0.5, 0.0)], 1.0, [0.0, 1.0])
@@ -163,7 +164,7 @@ def _as_arrays(**state: Any) -> dict[str, Array]:
 
 
 def _in_pieces(rho: Array) -> bool:
-    """Return whether the mass is neither even nor within four neighbouring cells."""
+    """Return whether the density is neither uniform nor concentrated in four neighbouring cells."""
     near = np.sum([np.roll(rho, shift) for shift in range(4)], axis=0)
     return bool(np.ptp(rho) > 1e-9 * rho.max() and near.max() < (1 - 1e-9) * rho.sum())
 

@@ -8,7 +8,7 @@ Result.   On the circle (d = 2) the law computes the density (docs/theory/attent
               sigma_k = k (k + d - 2) I_{k + nu}(beta) / (beta I_nu(beta)),                                              (16)
 
           times Gamma(nu + 1) (2/beta)^nu I_nu(beta) for unnormalised attention. At beta = 0 only k = 1 grows, at (d - 1)/d. The
-          degree of the largest sigma_k is near k = sqrt(2 beta) on the circle and equals the number of early clusters to within two.
+          degree of the largest sigma_k is near k = sqrt(2 beta) on the circle. The number of early clusters differs from it by at most two.
 Status.   Theorem for the limit equation on bounded times; rates derived and checked; the cluster count is a rule of thumb.
 """
 
@@ -84,9 +84,9 @@ def escape_time(beta: float, tokens: int, dimension: int = 2) -> float:
 
 
 def poisson_radius(start: ArrayLike, time: ArrayLike) -> Array:
-    """Return the order parameter r at beta = 0 on the circle from a wrapped Cauchy start.
+    """Return the order parameter r = |E e^{i theta}| at beta = 0 on the circle from a wrapped Cauchy start.
 
-    r^2 / (1 - r^2) grows like e^t.
+    The ratio r^2 / (1 - r^2) grows in proportion to e^t.
 
     >>> round(float(poisson_radius(0.3, 3.0)), 12)
     0.815572088437
@@ -164,14 +164,14 @@ class CircleMeanField(Law):
         lowest = float(2 * np.pi * circle.density_values(self.density, np.linspace(0, 2 * np.pi, 4097)).min())
         if lowest < -1e-12:
             raise Refused(
-                f"density = {self.density} is not allowed: it falls to {lowest:.3g} / 2 pi; make the coefficients smaller"
+                f"density = {self.density} is not allowed: it falls to {lowest:.3g} / 2 pi; choose smaller coefficients"
             )
         return self
 
     def predicted(self, times: Array) -> Values:
         """Return moments of the density by the selected solver.
 
-        The accuracy is the Fourier tail, or the change from half the resolution.
+        The accuracy is the Fourier tail, or the difference from a run with half the resolution.
         """
         self._on_the_circle()
         if self.solver == "fourier":
@@ -179,7 +179,7 @@ class CircleMeanField(Law):
             return {**circle_density.moments(rho), "accuracy": max(tail, 1e-11)}
         size = CELLS if self.solver == "volumes" else QUANTILES
         fine, coarse = self._resolved(times, size), self._resolved(times, size // 2)
-        # half the resolution in space and time has four times the error, or twice the error where the density is steep
+        # with half the resolution in space and time the error is four times larger, or twice as large if the density is steep
         return {**fine, "accuracy": {name: np.abs(fine[name] - coarse[name]).max() for name in fine}}
 
     def _resolved(self, times: Array, size: int) -> dict[str, Any]:

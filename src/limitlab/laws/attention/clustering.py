@@ -6,7 +6,7 @@ Limit.    d -> infinity at fixed n: all overlaps follow the equiangular law, and
           t*(beta) (docs/theory/attention.md, eqs. 9, 12 and 13). In low dimension P_pair stays between 0 and 1 for a long time, because
           several clusters persist for a time that grows like exp(beta).
 Result.   pair_probability = 1{t >= t*}, mean_overlap = g(t).
-Status.   Theorem in the limit; finite dimensions are simulation.
+Status.   Theorem in the limit. For finite dimensions there is only the simulation.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ Array = NDArray[np.float64]
 
 
 def critical_beta(times: ArrayLike, tokens: int, closeness: float = 1e-3) -> Array:
-    """Return the largest beta whose tokens have collapsed by each time, the boundary of the phase diagram.
+    """Return the largest beta at which the tokens have collapsed by each time, which is the boundary of the phase diagram.
 
-    The result is 0 where no tokens have collapsed.
+    The result is 0 for times at which the tokens have not collapsed for any beta.
 
     >>> critical_beta([2.0, 10.0, 30.0], 32).round(4).tolist()
     [0.0, 5.1099, 6.9065]
@@ -43,9 +43,10 @@ def critical_beta(times: ArrayLike, tokens: int, closeness: float = 1e-3) -> Arr
 
 
 def plateau_time(beta: ArrayLike, tokens: ArrayLike) -> Array:
-    """Return the length of the plateau for 1 << beta << n, which does not depend on delta.
+    """Return the length of the plateau for 1 << beta << n, which does not depend on the closeness delta.
 
-    The length is (e^beta / 2n)(log((n-1)/beta) - 0.577 + 1/beta).
+    The plateau is the time before the collapse during which the overlap stays near 0. Its length is
+    (e^beta / 2n)(log((n-1)/beta) - 0.577 + 1/beta).
 
     >>> round(float(plateau_time(15.0, 2000) / collapse_time(1e-3, 2000, 15.0)), 2)
     0.99
@@ -69,8 +70,8 @@ def merging_time(overlap: ArrayLike, beta: ArrayLike, closeness: float = 1e-3) -
 class TokenClustering(Law):
     """Which share of the pairs of random tokens has merged after t layers?
 
-    Without `dimension`, an experiment of size d is one system in d dimensions and tends to the limit. With a `dimension`, the experiment
-    averages over `size` systems of that dimension. Use this to compute phase diagrams in low dimension.
+    Without `dimension`, an experiment of size d is one system in d dimensions, whose observables tend to the limit. With a `dimension`, the
+    experiment averages over `size` systems of that dimension. Set a `dimension` to compute phase diagrams in low dimension.
 
     Examples
     --------
@@ -92,7 +93,7 @@ class TokenClustering(Law):
     references = ("geshkovski2025mathematical",)
     page = "attention"
     observables = {
-        "pair_probability": observable("share of pairs of tokens that have met", r"P_{\mathrm{pair}}"),
+        "pair_probability": observable("share of pairs of tokens that have merged", r"P_{\mathrm{pair}}"),
         **shared("mean_overlap"),
     }
     simulation = Experiment(

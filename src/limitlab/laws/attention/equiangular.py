@@ -1,7 +1,7 @@
 """The equiangular law, which gives the number of layers until n tokens in high dimension collapse.
 
 Setting.  n tokens on the unit sphere under self-attention with Q = K = V = I and inverse temperature beta; time counts layers.
-Limit.    d -> infinity at fixed n: random tokens are equiangular, <x_i, x_j> = g0 for all i != j, and stay so.
+Limit.    d -> infinity at fixed n: random tokens are equiangular, <x_i, x_j> = g0 for all i != j, and remain equiangular.
 Result.   The common overlap g solves (docs/theory/attention.md, eqs. 7-10)
 
               softmax:      g' = 2 (1 - g)((n-1) g + 1) / (e^{beta (1 - g)} + n - 1),
@@ -13,7 +13,8 @@ Result.   The common overlap g solves (docs/theory/attention.md, eqs. 7-10)
               softmax:      t = [(n-1)(s + l) + X] / 2n,
               unnormalised: t = e^{-beta} X / 2.
 
-          The trajectory is the inverse of this function. Since t >= s/2 (softmax), the root is bracketed and no ODE is solved.
+          The overlap at a time is the inverse of this function. Since t >= s/2 (softmax), the root is bracketed. No differential equation
+          is solved.
 Status.   Theorem for equiangular starts (any d where they exist; every start if n = 2). For random tokens the gap is of order d^-1/2.
 """
 
@@ -162,7 +163,7 @@ def _check(n: Array, beta: Array, g0: Array) -> None:
 
 
 class EquiangularTokens(Law):
-    """How many layers until n tokens in high dimension collapse to one?
+    """After how many layers do n tokens in high dimension collapse to one point?
 
     Examples
     --------

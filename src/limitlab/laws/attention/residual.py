@@ -1,4 +1,4 @@
-"""The differential equation that a deep residual network tends to.
+"""The differential equation that is the limit of a deep residual network.
 
 Setting.  x_{k+1} = x_k + (T/L) w_k tanh(a_k x_k + b_k), k = 0, ..., L - 1, in R^d. The layers' weights are smooth functions w(t), a(t),
           b(t) at t = kT/L, and w_k also has independent normal errors of standard deviation tau / sqrt(d) in its entries.
@@ -8,7 +8,7 @@ Result.   x_L tends to x(T), where (docs/theory/attention.md, eq. 17)
               x' = w(t) tanh(a(t) x + b(t)).
 
           Without noise the gap is of order 1/L (Euler's method). With noise the fluctuations are of order L^{-1/2}, and the error of
-          the means of smooth observables is still of order 1/L. Without the factor T/L there is no such limit.
+          the means of smooth observables is still of order 1/L. Without the factor T/L the output does not converge to this limit.
 Status.   Theorem (classical; Haber and Ruthotto 2017, Chen et al. 2018 for networks).
 """
 

@@ -3,7 +3,8 @@
 Setting.  n tokens on the unit sphere of R^d with beta = 0. Each token moves towards their mean, x_i' = P_{x_i} m, m = (x_1 + ... + x_n)/n.
 Limit.    t -> infinity at fixed n and d, from almost every start (here: independent uniform tokens).
 Result.   All tokens converge to one point. Every overlap tends to 1, at late times like 1 - <x_i, x_j> ~ e^{-2t} (docs/theory/attention.md,
-          eq. 6). The flow is the gradient ascent of |m|^2 / 2. All other critical points are strict saddles with known rates.
+          eq. 6). The flow is the gradient ascent of |m|^2 / 2. All other critical points are strict saddles.
+          The rates, which are the eigenvalues of the linearised flow, are known at every critical point.
 Status.   Theorem (Geshkovski, Letrouit, Polyanskiy, Rigollet). The convergence time depends on the start.
 """
 
@@ -25,7 +26,7 @@ AT_REST = 1e-9
 
 
 def pole_rates(tokens: int, at_pole: int, dimension: int) -> NDArray[np.float64]:
-    """Return the rates for k tokens at a pole and n - k at the opposite pole, largest first.
+    """Return the rates of the linearised flow for k tokens at a pole and n - k at the opposite pole, largest first.
 
     With M = |2k - n|/n the rates are 1, M, 0 and -M. In each of the d - 1 directions across the axis the linearised flow of the
     displacements is e' = mean(e) -+ M e.
@@ -42,7 +43,7 @@ def pole_rates(tokens: int, at_pole: int, dimension: int) -> NDArray[np.float64]
 
 
 def balanced_rates(positions: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the rates at tokens whose mean is 0, largest first.
+    """Return the rates of the linearised flow at tokens whose mean is 0, largest first.
 
     The rates are 1 minus the eigenvalues of the second moment of the tokens. All further rates are 0.
     """
@@ -52,7 +53,7 @@ def balanced_rates(positions: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 class SingleCluster(Law):
-    """Do all tokens end in one cluster when every token attends to all alike?
+    """Do all tokens converge to one cluster if every token attends to all tokens with equal weights?
 
     Examples
     --------
@@ -151,7 +152,7 @@ class SingleCluster(Law):
         if positions is not None:
             if not (tokens is at_pole is dimension is None):
                 raise Refused(
-                    "positions is not allowed together with tokens, at_pole and dimension: give either positions or the three numbers"
+                    "positions are not allowed together with tokens, at_pole and dimension: give either positions or the three numbers"
                 )
             return _rates_of(np.asarray(positions, dtype=float))
         for name, value, least in (("tokens", tokens, 2), ("dimension", dimension, 2), ("at_pole", at_pole, 0)):
@@ -165,13 +166,13 @@ class SingleCluster(Law):
 def _rates_of(x: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the rates at the positions x, or raise `Refused` if they are not a critical point."""
     if x.ndim != 2 or min(x.shape) < 2 or not np.allclose(np.linalg.norm(x, axis=1), 1, rtol=0, atol=AT_REST):
-        raise Refused(f"positions of shape {x.shape} is not allowed: must be at least two unit vectors, one per row")
+        raise Refused(f"positions of shape {x.shape} are not allowed: must be at least two unit vectors, one per row")
     mean = x.mean(axis=0)
     if np.linalg.norm(mean) < AT_REST:
         return balanced_rates(x)
     speed = float(np.abs(mean - (x @ mean)[:, None] * x).max())
     if speed > AT_REST:
         raise Refused(
-            f"positions that move with speed {speed:.3g} is not allowed: must be a critical point, all tokens on one axis or with mean 0"
+            f"positions that move with speed {speed:.3g} are not allowed: must be a critical point, all tokens on one axis or with mean 0"
         )
     return pole_rates(len(x), int(np.sum(x @ mean > 0)), x.shape[1])

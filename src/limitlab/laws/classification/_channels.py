@@ -178,9 +178,9 @@ class Prior:
         return share * mean, share * (spread + mean**2) - (share * mean) ** 2
 
 
-# -- Information of a label about a score, information of noisy observations about coefficients, and the least error -
+# -- I(q), Q(r) and the least error -------------------------------------------------------------------------------------
 
-FLAT = 9.0  # beyond this u the information of abs is 1 up to e^-40
+FLAT = 9.0  # for |u| above this value the function H of abs is 1 up to e^-40
 
 
 # -- I(q), the information of a label about the score ---------------------------------------------------------------------
@@ -252,7 +252,7 @@ def _logit(strength: float, q: float, v: Array) -> tuple[Array, Array]:
 
 
 def _noisy_information(channel: Channel, q: float, order: int) -> float:
-    """Return I(q) as a double integral over y (by an even rule) and v."""
+    """Return I(q) as a double integral over y (by an equally spaced rule) and v."""
     V, tau = 1 - q, channel.noise
     size = math.sqrt(V + tau**2)
     layers = [(0.0, math.sqrt(V / q)), (0.0, tau)]
@@ -291,7 +291,7 @@ def recovered(prior: Prior, precision: float) -> float:
 
 
 def _sparse_recovered(e: float, r: float) -> float:
-    """Return E <x>^2 over the mixture of an observed zero and an observed Gaussian entry."""
+    """Return the mean square of the posterior mean, averaged over entries that are 0 and entries that are Gaussian."""
     from scipy.special import expit
 
     a = 1 + r / e

@@ -46,7 +46,7 @@ def best_possible(quick: bool = True) -> Figure:
     for index, (name, channel, prior) in enumerate(cases):
         alpha = [precision_of(prior, float(x)) / information(channel, float(x)) for x in q]
         theory_line(right, alpha, q, index, name)
-    title = "all fixed points; hard where a line turns back"
+    title = "all fixed points (hard phase: a line turns back)"
     finish(right, "samples per coefficient $n/p$", "squared overlap $q$", title, xlim=(0, 2.2))
     return figure
 
@@ -122,7 +122,7 @@ def max_margin(quick: bool = True) -> Figure:
 
 
 def separability(quick: bool = True) -> Figure:
-    """Share of draws that can be separated against width, a step that sharpens with size, and the threshold against n/d."""
+    """Share of draws that can be separated against width, which tends to a step as the size grows, and the threshold against n/d."""
     sizes, draws = ((20, 40, 80), (300, 150, 60)) if quick else ((50, 100, 200), (200, 200, 200))
     base = RandomFeaturesMargin(sample_ratio=SAMPLE_RATIO)
     threshold = base.separability_width()
@@ -135,7 +135,7 @@ def separability(quick: bool = True) -> Figure:
             label = f"$d = {size}$, {seeds} draws"
             simulation_points(left, widths, shares, errors, index, label, linestyle="-", linewidth=0.8)
     left.axvline(threshold, color="black", linewidth=2, label=rf"$d\to\infty$: a step at {threshold:.3f}")
-    title = "the step sharpens with $d$; ReLU, $n = 2d$, sign labels"
+    title = "steeper for larger $d$; ReLU, $n = 2d$, sign labels"
     finish(left, r"neurons per input $\psi_1 = N/d$", "share of separable draws", title)
     samples = np.geomspace(0.1, 20, 24 if quick else 40)
     links = (("sign", 1.0, "sign"), ("logit", 3.0, "logit, $b = 3$"), ("flip", 0.2, "20% wrong labels"))
@@ -192,7 +192,7 @@ def perceptron(quick: bool = True) -> Figure:
     counts = {
         r"bound $(R/\kappa)^2/p$": draws["mistake_bound"],
         "mistakes / $p$": draws["mistakes"],
-        r"$1/\kappa^2$": draws["margin"] ** -2.0,  # without the longest input, which falls to 1 like log n / p
+        r"$1/\kappa^2$": draws["margin"] ** -2.0,  # without the factor R^2 / p, which tends to 1 slowly
     }
     for index, (label, runs) in enumerate(counts.items()):
         simulation_points(left, few, *mean_and_error(runs), index, f"{label}, $p={size}$")

@@ -10,7 +10,7 @@ Result.   The squared overlap q of the posterior mean with the truth solves, wit
           (docs/theory/bayes_optimal.md has I and Q for every channel and prior). If there are several solutions, the Bayes solution has the
           largest free entropy, F'(q) = (alpha I(q) - Q^-1(q))/2. Message passing from an uninformative start converges to the smallest
           stable solution.
-Status.   The Bayes error is a theorem (Barbier et al. 2019), and so is message passing (Javanmard and Montanari 2013).
+Status.   Theorem for the Bayes error (Barbier et al. 2019) and for the error of message passing (Javanmard and Montanari 2013).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ Array = NDArray[np.float64]
 
 SMALLEST, CLOSEST = 1e-6, 1e-7  # smallest overlap and smallest gap to 1 in the search for fixed points
 SCAN = 1 / (1 + np.exp(-np.linspace(math.log(SMALLEST), -math.log(CLOSEST), 120)))
-BEYOND = 60  # number of iterations towards a solution outside the search interval
+BEYOND = 60  # number of iterations of (1) that give a solution outside the search interval
 LAST = 1e-12  # gap to 0 and 1 at which integrals end
 TEST_INPUTS = 4096
 
@@ -90,14 +90,14 @@ class BayesOptimal(Law):
         "classification_error_gamp": _of_message_passing(r"P_{\mathrm{err}}", "probability of a wrong label"),
         "test_error_gamp": _of_message_passing(r"E_{\mathrm{test}}", "mean squared error on a new noisy label"),
         "excess_risk_gamp": _of_message_passing("R", "mean squared error on a new noiseless label"),
-        # no known algorithm reaches the error of the best method everywhere, so no experiment measures it
+        # no known algorithm has the error of the best method at all parameters, so no experiment measures this error
         "overlap": observable("overlap", "q", compared=False),
         "precision": observable("precision of the effective observation of a coefficient", r"\hat q", compared=False),
         "estimation_error": observable("mean squared error of the coefficients", "1-q", compared=False),
         **shared("classification_error", "test_error", "excess_risk", compared=False),
     }
     simulation = Experiment("number of coefficients p", sizes=(150, 300, 600), draws=40)
-    # Two classes with a noisy link, and real-valued labels with a sparse prior
+    # Two classes with noisy links, one of them with +-1 coefficients, and real-valued labels with a sparse prior
     points = (
         dict(ratio=0.6, channel="probit", link_strength=2.0),
         dict(ratio=0.8, channel="flip", link_strength=0.1, prior="rademacher"),
@@ -172,7 +172,10 @@ class BayesOptimal(Law):
         return q
 
     def free_entropy_gain(self, low: float, high: float) -> float:
-        """Return F(high) - F(low), the integral of (alpha I - r)/2, which ends at 1 - 1e-12 if high is 1."""
+        """Return F(high) - F(low), the integral of (alpha I - r)/2.
+
+        If `high` is 1, the numerical integral ends at 1 - 1e-12, and an estimate of the rest of the integral of alpha I is added.
+        """
         channel, prior = self._parts()
         ends = [-math.log(1 - min(q, 1 - LAST)) for q in (low, high)]  # in -log(1 - q)
         x, w = np.polynomial.legendre.leggauss(16)
@@ -204,7 +207,8 @@ class BayesOptimal(Law):
         The result contains only the thresholds that exist.
 
         weak_recovery_samples
-            Least n/p at which message passing has a positive overlap. It is 0 unless the labels do not depend on the sign of the score.
+            Least n/p at which message passing has a positive overlap. It is positive only if the labels do not depend on the sign of the
+            score.
         information_samples
             Least n/p at which the Bayes estimate is the upper solution, which is perfect recovery without noise.
         algorithmic_samples
@@ -226,7 +230,7 @@ class BayesOptimal(Law):
         perfect = math.nan
         if (
             self.sharp and self.channel in ("abs", "relu") and self.prior == "gaussian"
-        ):  # a limit in which the gap falls like sqrt(V)
+        ):  # extrapolated to q = 1, where the difference falls like sqrt(1 - q)
             perfect = 2 * samples(1 - 1e-7) - samples(1 - 4e-7)
         curve = np.array([samples(q) for q in SCAN])
         rising = np.diff(curve) > 0
@@ -329,7 +333,7 @@ def _overlaps(law: BayesOptimal) -> tuple[float, float]:
     return best, stable[0]
 
 
-# -- Generalised approximate message passing (Rangan 2011) for labels of a known channel and coefficients of a known p
+# -- Generalised approximate message passing (Rangan 2011) ----------------------------------------------------------------
 
 STEPS = 200
 SETTLED = 1e-6

@@ -3,9 +3,10 @@
 Setting.  The data of the law are those of a channel of `BayesOptimal`. Inputs are standard Gaussian (after whitening), and labels depend on
           one direction, whose coefficients have the same variance in all directions. The best method uses the true distribution of labels.
 Result.   gap = error of the law - r^2 times the Bayes error at the same n/p, where r is the standard deviation of the score
-          (docs/theory/bayes_optimal.md, equation 4). For classes r is 1, because the strength of the link contains it. The gap is never
-          negative. A method that treats all directions alike has the same error for one direction of the coefficients as in the mean over
-          Gaussian coefficients, and in that mean no method has a smaller error than the Bayes estimate.
+          (docs/theory/bayes_optimal.md, equation 4). For classes r is 1, because the strength of the link contains
+          the standard deviation. The gap is never negative. A method that treats all directions alike has the same error for one direction
+          of the coefficients as in the mean over Gaussian coefficients, and in that mean no method has a smaller error than the Bayes
+          estimate.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from limitlab.laws.classification.bayes_optimal import BayesOptimal
     from limitlab.models.links import Labels
 
-EVEN = 1e-12  # largest relative spread over directions at which the signal's variance counts as isotropic
+EVEN = 1e-12  # the signal counts as isotropic if the relative spread of its variance over the directions is at most this
 
 
 class Best(NamedTuple):

@@ -4,7 +4,7 @@ Setting.  Features, labels and limit as in `random_features_margin`. The classif
           (1/n) sum_i loss(y_i <a, u_i>) + (ridge/2) |a|^2, with loss(m) = (1-m)^2/2 (square), (1-m)_+^2/2 (squared hinge), (1-m)_+
           (hinge), log(1 + e^-m) (logistic). `train_loss` is the mean loss without the penalty.
 Result.   A sample's margin in the fit without this sample is w = c1 T + c2 Z. With the proximal map p(w) of scale V and its force
-          F = (p - w)/V, put v = -E F', q = E F^2, m = E[dF/dT]-type average (docs/theory/margins.md, section 5). Then
+          F = (p - w)/V, put v = -E F', q = E F^2 and m = E[F T] + c1 v (docs/theory/margins.md, section 5). Then
 
               gam = ridge/v,  V = (N/n) E1/v,  c1 = (m/v) W1,  c1^2 + c2^2 = (m/v)^2 W2 + (q/v^2)(N/n) E2,               (8)
               |a|^2 = (m/v)^2 W12 + (q/v^2)(N/n) E12,   train loss = E loss(p).                                          (9)
@@ -38,7 +38,7 @@ ROUNDS = (10, 60, 400, 3000)  # numbers of damped iterations before each call of
 RESIDUAL = 1e-11
 FINER = 32  # nodes per panel in the estimate of the quadrature error
 LARGEST_LOG = 60.0
-SMALLEST = 1e-30  # least stiffness, used if no sample is near a kink of the loss
+SMALLEST = 1e-30  # least stiffness v, which avoids a division by 0
 WORST_ACCURACY = 1e-6
 
 

@@ -6,7 +6,7 @@ Result.   With S^2 = c1^2 + c2^2, r = c1/S and eta = b + S U, all quantities are
 
               m(U) = E_W sig(b0 + gamma (r U + sqrt(1 - r^2) W)),    g(U) = E[G 1(y = 1) | U]                           (3)
 
-          (docs/theory/logistic_calibration.md, section "What a score is worth").
+          (docs/theory/logistic_calibration.md, section "Accuracy of the scores").
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from limitlab.numerics.quadrature import even_gaussian_rule, graded_rule
 
 Array = NDArray[np.float64]
 
-GAUSSIAN_END = 9.0  # end of even rules, in standard deviations
-STEP = 0.5  # step of an even rule, divided by the scale on which a sigmoid varies; its error is below e^-39
+GAUSSIAN_END = 9.0  # end of equally spaced rules, in standard deviations
+STEP = 0.5  # step of an equally spaced rule over the scale on which a sigmoid varies; the error of the rule is below e^-39
 SINC_STEP = 0.06
 NEWTON_STEPS = 60
 
@@ -49,7 +49,7 @@ class TrueScore:
         return Score(self, self.intercept, self.signal, 0.0).auc()
 
     def seen(self, u: Array, alignment: float) -> tuple[Array, Array]:
-        """Return m(U) and g(U) of (3) for a score of correlation r with G, by an even rule (exponentially accurate)."""
+        """Return m(U) and g(U) of (3) for a score of correlation r with G, by an equally spaced rule of exponentially small error."""
         from scipy.special import expit
 
         left = float(np.sqrt(max((1 - alignment) * (1 + alignment), 0.0)))

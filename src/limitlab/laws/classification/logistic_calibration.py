@@ -12,8 +12,8 @@ Result.   A sample's score in the fit without this sample is w = b + c1 G + c2 Z
           with averages E, W over the spectrum at the penalty ridge/v (populations.py). Bias factor c1/gamma, noise scale
           c2/sqrt(kappa). The other observables follow from the score b + c1 G + c2 Z of a new input (gaussian_score.py).
           Without a penalty the fit exists only for kappa below a threshold (logistic_system.py). See docs/theory/logistic_calibration.md.
-Status.   Theorem without a penalty (Sur and Candes 2019, Zhao, Sur and Candes 2022) and with a penalty (Salehi et al. 2019). Intercept,
-          groups and calibration as functionals are derived.
+Status.   Theorem without a penalty (Sur and Candes 2019, Zhao, Sur and Candes 2022) and with a penalty (Salehi et al. 2019). The equations
+          for intercept and groups, and the calibration, are derived.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ class LogisticCalibration(HasBayesError):
         return self.existence().threshold
 
     def no_fit_probability(self, samples: Any) -> Any:
-        """Return the probability that no fit exists for n samples and ratio n predictors.
+        """Return the probability that no fit exists for n samples and `ratio` * n predictors.
 
         It is 0 with a penalty.
 
@@ -176,7 +176,7 @@ class LogisticCalibration(HasBayesError):
         return self.ridge > 0 or self.ratio < self.existence_threshold()
 
     def observed(self) -> tuple[str, ...]:
-        """Return all observables, or the limits along diverging scores if no fit exists."""
+        """Return all observables, or those that have a limit along diverging scores if no fit exists."""
         return tuple(type(self).observables) if self.exists() else tuple(NO_FIT)
 
     def predicted(self) -> Values:
@@ -220,7 +220,10 @@ class LogisticCalibration(HasBayesError):
     # -- the experiment ---------------------------------------------------------------------------------------------------
 
     def measured(self, draw: Draw) -> Values:
-        """Draw a data set, fit it, and test the fit on true and fitted scores of new inputs, which are Gaussian given the fit."""
+        """Draw and fit a data set, and test the fit on true and fitted scores of new inputs.
+
+        Given the fit, these scores are jointly Gaussian, and they are drawn directly.
+        """
         from scipy.special import expit
 
         p, n, truth = draw.size, draw.count("ratio"), self.truth()
@@ -259,7 +262,7 @@ NO_FIT: dict[str, Any] = dict(
     log_loss=math.inf,
     train_loss=0.0,
 )
-"""Limits of the observables along diverging scores, for the observables that have a limit."""
+"""Values of the observables if no fit exists. The scores of a minimising sequence then diverge, and these observables have a limit."""
 
 
 def intercept_of(prevalence: float, signal: float) -> float:

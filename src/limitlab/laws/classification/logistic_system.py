@@ -1,7 +1,8 @@
 """The equations of logistic regression at p/n fixed, and their solution.
 
-Setting and unknowns are those of `logistic_calibration`. A sample's score in the fit without this sample is b + c1 G + c2 Z, and V is the
-influence of a sample on its score. The four equations (1) of that module are solved for (c1, log c2, log V) and, with an intercept, b.
+Setting, unknowns and the equations (1), (4) and (5) are those of docs/theory/logistic_calibration.md. A sample's score in the fit without
+this sample is b + c1 G + c2 Z, and V is the influence of a sample on its score. The four equations (1) are solved for (c1, log c2, log V)
+and, with an intercept, b.
 """
 
 from __future__ import annotations
@@ -47,7 +48,10 @@ class Fitted(NamedTuple):
 
 
 def forces(truth: TrueScore, b: float, c1: float, c2: float, scale: float, order: int = 24) -> Forces:
-    """Return the averages of (1) by one integral over w = b + S U, with labels averaged in m(U) and g(U)."""
+    """Return the averages of (1) by one integral over w = b + S U.
+
+    The average over labels is contained in the functions m(U) and g(U) of `gaussian_score`.
+    """
     score = Score(truth, b, c1, c2)
     size, alignment = score.spread, score.alignment
     places = [((shift - b) / size, 1 / size) for shift in (-scale, 0.0, scale)]
@@ -77,7 +81,7 @@ class _Equations:
         return (float(unknowns[3]) if self.fit_intercept else 0.0), float(unknowns[0]), float(c2), float(scale)
 
     def start(self) -> Array:
-        """Return the solution for small p/n as a start."""
+        """Return the solution for small p/n as a starting point."""
         from scipy.special import expit
 
         u, weight = graded_rule([self.truth.layer(1.0)], 24)

@@ -30,7 +30,7 @@ COMPARED = ("margin", "classification_error")
 
 
 class MarginEquivalence(LabelledLaw):
-    """Do nonlinear random features have the margin of linear features with noise?
+    """Do nonlinear random features have the same largest margin as linear features with noise?
 
     Observables without prefix belong to the nonlinear features. `linear_...` belongs to the noisy linear features, and `..._gap` is the
     difference.

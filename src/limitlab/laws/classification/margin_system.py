@@ -2,8 +2,9 @@
 
 Setting.  n labelled features y_i u_i (`populations`, `limitlab.models.links`), kappa = max_{|a| <= 1} min_i y_i <a, u_i>.
 Limit.    n, N -> infinity with fixed N/n.
-Result.   At margin 1 (|a| = 1/kappa) a sample's margin is w = c1 T + c2 Z, where T = y L is the label times the part of its score that is
-          a function of the features. With h = (1 - w)_+, P = P(w < 1), F2 = E h^2 and b = E[dh/dT]-type average below,
+Result.   At margin 1 (|a| = 1/kappa) a sample's margin is w = c1 T + c2 Z, where T is the label times the standardised prediction of the
+          score from the features. With h = (1 - w)_+, P = P(w < 1), F2 = E h^2 and b = rho (E[T_L h]/P + rho c1), where T_L is the label
+          times the score and rho the correlation of prediction and score,
 
               c1 = b W1,   c1^2 + c2^2 = b^2 W2 + (F2/P^2)(N/n) E2,   P = (N/n) E1,                                      (5)
               kappa^-2 = b^2 W12 + (F2/P^2)(N/n) E12,   error = P(w <= 0),   share of support vectors = P.                (6)
@@ -43,7 +44,7 @@ LARGEST_LOG = 60.0
 
 @dataclass(frozen=True)
 class MarginPoint:
-    """The solution of (5) and the observables (6). If the data cannot be separated, only `separable` has a meaning."""
+    """The solution of (5) and the observables (6). If the data cannot be separated, only `separable` is computed."""
 
     separable: bool
     margin: float = 0.0
@@ -162,7 +163,7 @@ def solve_margin(labels: Labels, population: Population) -> MarginPoint:
         solution = root(equations.residual, start, method="hybr", options=dict(xtol=1e-14))
         worst = float(np.abs(equations.residual(solution.x)).max())
         if worst < RESIDUAL:
-            distance = 1 - threshold / load  # the equations lose digits where they degenerate
+            distance = 1 - threshold / load  # close to the threshold the equations lose digits in this proportion
             error = max(worst, float(np.abs(equations.residual(solution.x, FINER)).max())) / distance
             return equations.point(solution.x, error)
     raise ConvergenceError(

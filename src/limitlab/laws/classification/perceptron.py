@@ -69,7 +69,7 @@ def perceptron_mistakes(vectors: Array) -> int:
 
 
 class Perceptron(Law):
-    """How many mistakes does the perceptron make before it separates its data, at most?
+    """At most how many mistakes does the perceptron make before it separates its data?
 
     Use `from_data(X, y)` for your data. Otherwise inputs and labels are random, with `ratio` features per sample.
 
@@ -178,7 +178,7 @@ class Perceptron(Law):
         return dict(margin=margin, support_fraction=ndtr(margin), mistake_bound=margin**-2, accuracy=1e-14)
 
     def measured(self, draw: Draw) -> Values:
-        """Run the perceptron on a few fresh data sets, or on the law's data set, which ignores size and seed."""
+        """Run the perceptron on a few fresh data sets, or on the law's data set (size and seed are then not used)."""
         if self.inputs is not None:
             return presented(self.vectors, 1)
         runs = [presented(self._separable(draw), draw.size) for _ in range(DATA_SETS)]

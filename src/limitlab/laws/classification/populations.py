@@ -1,7 +1,7 @@
 """Load, correlation and six spectral averages of the features of a linear classifier, which determine its limit.
 
-Setting.  Centred Gaussian features u in R^N with covariance Sigma. The label depends on one direction. Of the standard Gaussian score of
-          the label, a part of correlation rho is a function of u. With n samples the *load* is N/n.
+Setting.  Centred Gaussian features u in R^N with covariance Sigma. The label depends on a standard Gaussian score. The best linear
+          prediction of the score from u has correlation rho with the score. With n samples the *load* is N/n.
 Result.   A penalty gam |a|^2 enters through averages over the spectrum of Sigma (E) and over the direction of the label (W):
 
               E1 = E Sigma/(Sigma + gam),   E12 = E Sigma/(Sigma + gam)^2,   E2 = E Sigma^2/(Sigma + gam)^2,
@@ -55,7 +55,7 @@ class Isotropic:
         return Averages(share, share**2, share**2, share, share**2, share**2)
 
     def penalty(self, first: float) -> float:
-        """The penalty at which E1 takes a value below `rank`."""
+        """Return the penalty at which E1 is equal to `first`, a value below `rank`."""
         return 1 / first - 1
 
 
@@ -123,7 +123,7 @@ class RandomFeatures:
         return Averages(E1, E12, E2, signal / start, signal2 / start, (mu1 * signal22 + mus * signal2) / start)
 
     def penalty(self, first: float) -> float:
-        """The penalty at which E1 takes a value below `rank`."""
+        """Return the penalty at which E1 is equal to `first`, a value below `rank`."""
         from limitlab.numerics.roots import increasing_root_log
 
         scale = self.width * self.linear**2 + self.nonlinear**2
@@ -159,7 +159,7 @@ class Groups:
         )
 
     def penalty(self, first: float) -> float:
-        """The penalty at which E1 takes a value below `rank`."""
+        """Return the penalty at which E1 is equal to `first`, a value below `rank`."""
         from limitlab.numerics.roots import increasing_root_log
 
         return float(increasing_root_log(lambda gam: first - self.averages(gam).E1, unbounded=True))

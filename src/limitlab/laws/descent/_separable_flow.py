@@ -2,7 +2,7 @@
 
 A least-squares problem with more unknowns than samples has many minimisers, and descent from theta_0 ends at the minimiser nearest to
 theta_0. The exponential and the logistic loss of separable data have no minimiser, and w(t) grows like log t. `SeparableFlow` integrates w
-in the time log t, in the coordinates r = w - w_hat log t. These stay bounded, so that no digits are lost even at log t = 10^6.
+in the time log t, in the coordinates r = w - w_hat log t. r stays bounded, so that no digits are lost even at log t = 10^6.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Tail = Literal["exponential", "logistic"]
 TAILS: tuple[Tail, ...] = ("exponential", "logistic")
 
 RANK = 1e-10  # singular values below this share of the largest are zero
-ON_MARGIN = 1e-9  # samples this close to the margin are on it
+ON_MARGIN = 1e-9  # samples with <v_i, w_hat> - 1 below this value lie on the margin
 FIRST_TIME = 1e-6  # up to this time the flow is a straight line
 TOLERANCE = 1e-10  # of the integration of a single flow; a flow that is one of many draws needs less
 
@@ -37,7 +37,7 @@ _one_at_a_time = threading.Lock()  # older versions of ODEPACK keep their state 
 class LeastSquares:
     """The loss (1/n) |X theta - y|^2 and gradient descent on it.
 
-    Several columns of labels y are as many independent problems.
+    Each column of labels y is a separate problem.
 
     Examples
     --------
@@ -70,7 +70,7 @@ class LeastSquares:
 
     @property
     def best_step(self) -> float:
-        """The step 1/(lambda_max + lambda_min) with the best guaranteed rate, from the non-zero eigenvalues of X'X/n."""
+        """The step 1/(lambda_max + lambda_min) with the best guaranteed rate; lambda_min is the least non-zero eigenvalue of X'X/n."""
         return float(1 / (self.eigenvalues[0] + self.eigenvalues[-1]))
 
     @property
@@ -136,7 +136,7 @@ class SeparableFlow:
         idle = np.flatnonzero(excess < ON_MARGIN)
         if idle.size > support.size or np.linalg.matrix_rank(self.vectors[support]) < support.size:
             raise Refused(
-                "the data are not allowed: the support vectors are linearly dependent or one of them carries no weight, "
+                "the data are not allowed: the support vectors are linearly dependent or one of them has the multiplier 0, "
                 "and then the remainder of w(t) does not converge; perturb the data"
             )
         return excess
@@ -150,9 +150,9 @@ class SeparableFlow:
 
     @property
     def exponents(self) -> Array:
-        """The exponents of the powers t^-exponent with which the parts of r vanish.
+        """The exponents of the powers of 1/t with which r tends to its limit in the span of the support vectors.
 
-        They come from the relaxation of the support vectors and from the pulls of the other samples.
+        They are the eigenvalues of the matrix A in docs/theory/implicit_bias.md (eq. 2a), and the values of `excess` of the other samples.
         """
         support = self.hard_margin.support
         alpha = self.hard_margin.weights[support] / self.hard_margin.margin**2
@@ -161,7 +161,9 @@ class SeparableFlow:
 
     @property
     def rate(self) -> float:
-        """The exponent with which r approaches its limit in the span of the support vectors, t^-rate; at most 1, along w_hat.
+        """The exponent in t^-rate, with which r tends to its limit in the span of the support vectors.
+
+        It is at most 1, which is the exponent along w_hat.
 
         >>> round(SeparableFlow(np.array([[1.0, 0.5, 0.0], [2.0, -0.5, 0.3], [1.5, 0.0, -0.8], [3.0, 1.0, 1.0]])).rate, 12)
         0.2
@@ -210,14 +212,14 @@ class SeparableFlow:
             raise Refused(f"log_time = {log_times!r} is not allowed: must be increasing and above {begin:.6g}")
         # up to FIRST_TIME, w is -t grad L(0)
         start = -self.gradient(np.zeros(self.vectors.shape[1])) * FIRST_TIME - self.direction * begin
-        with _one_at_a_time, warnings.catch_warnings(action="ignore"):  # the error below contains the text of the warnings
+        with _one_at_a_time, warnings.catch_warnings(action="ignore"):  # the message of the error below contains the reason
             solution, report = odeint(
                 self._rate, start, [begin, *wanted], Dfun=self._jacobian, rtol=self.tolerance, atol=self.tolerance, mxstep=10**6,
                 tfirst=True, full_output=True,
             )  # fmt: skip
         if report["message"] != "Integration successful.":
             raise ConvergenceError(
-                f"the gradient flow was not followed to log t = {wanted[-1]:.4g}: {report['message']}", solution
+                f"the integration of the gradient flow up to log t = {wanted[-1]:.4g} failed: {report['message']}", solution
             )
         return np.asarray(solution[1:])
 

@@ -1,16 +1,17 @@
 """Interpolant that gradient descent on least squares converges to, which is the nearest to its start, and the rate of convergence.
 
 Setting.  The loss (1/n) |X theta - y|^2 with more unknowns p than samples n; gradient descent from theta = 0, or from a start at distance D
-          from beta, with the step eta = 1/(lambda_max + lambda_min), eigenvalues of X'X/n without its zeros. Random inputs: x ~ N(0, 1_p),
-          y = <x, beta> + noise.
+          from beta, with the step eta = 1/(lambda_max + lambda_min), the largest and the least non-zero eigenvalue of X'X/n. Random
+          inputs: x ~ N(0, 1_p), y = <x, beta> + noise.
 Result.   theta_k -> X^+ y, the interpolant of least norm (from theta_0: theta_0 + X^+(y - X theta_0), the nearest one). Steps below
           1/lambda_max converge, and the best rate per step is (lambda_max - lambda_min)/(lambda_max + lambda_min). Random inputs with
           p/n -> gamma > 1 (docs/theory/implicit_bias.md, eqs. 3-7): eigenvalues x = 1 + gamma + 2 sqrt(gamma) cos phi,
 
               largest step = (1 + sqrt gamma)^-2,   best rate = 2 sqrt(gamma)/(1 + gamma),                                  (4)
               |theta_k - theta_inf|^2 = int (rate cos phi)^(2k) (r^2 + tau^2 gamma/x) (2/pi) sin^2 phi dphi / x.            (5)
-              |theta_inf - beta|^2 = D^2 (1 - 1/gamma) + tau^2/(gamma - 1),   with D in place of r = |beta| for another start.     (7)
+              |theta_inf - beta|^2 = D^2 (1 - 1/gamma) + tau^2/(gamma - 1),                                               (7)
 
+          with r = |beta|, and D = r for the start 0. For a start at distance D from beta, D replaces r in (5).
           Every excess risk from tau^2/(gamma - 1) up belongs to an interpolant that descent finds from some start.
 Status.   Theorem.
 """
@@ -34,7 +35,7 @@ __all__ = ["LeastSquaresDescent"]
 Array = NDArray[np.float64]
 
 POINTS = 4096  # of the trapezoidal rule for (5), which converges geometrically
-LABELS = 16  # label vectors of a draw, because after a few steps the distance in a few directions dominates and varies with the labels
+LABELS = 16  # label vectors of a draw; after a few steps the distance in a few directions dominates, and it varies with the labels
 
 
 def descent_limit(
@@ -121,7 +122,7 @@ class LeastSquaresDescent(Law):
     }
     simulation = Experiment("number of unknowns p", sizes=(200, 400, 800), draws=80)
     revision = 2
-    # More and fewer features; signal and noise differ; the last point does not start at 0
+    # More and fewer features. Signal and noise differ. The last point does not start at 0
     points = (
         dict(ratio=4.0, steps=6, signal=1.3, noise=0.6),
         dict(ratio=2.5, steps=4, signal=0.8, noise=0.9),
@@ -182,7 +183,7 @@ class LeastSquaresDescent(Law):
     def predicted(self, ratio: Array, steps: Array, signal: Array, noise: Array) -> Values:
         """Return step, rate, relative distance after `steps` steps, and squared norm of the end.
 
-        For a data set they are computed from its spectrum.
+        For a data set all of them are computed from the spectrum of its inputs.
         """
         if self.inputs is not None:
             values = spectral(self.problem, steps)

@@ -1,13 +1,14 @@
 """Limit direction of gradient descent on separable data, which is the direction of the largest margin, and the rate of approach.
 
 Setting.  w follows gradient flow from 0 on (1/n) sum_i loss(y_i <w, x_i>), loss(m) = e^-m or log(1 + e^-m); the data can be
-          separated. (Gradient descent with a small step eta gives the same weights at t = eta k.)
-Limit.    t -> infinity: with w_hat the shortest vector of margins y_i <w, x_i> >= 1, and its multipliers alpha_i on the support vectors,
+          separated. Gradient descent with a small step eta has nearly the same weights after k = t/eta steps.
+Limit.    t -> infinity. For random inputs then n, p -> infinity with p/n -> `ratio`.
+Result.   With w_hat the shortest vector of margins y_i <w, x_i> >= 1, and its multipliers alpha_i on the support vectors,
 
               w(t) = w_hat log t + r(t),   r(t) -> r_inf,   y_i <r_inf, x_i> = -log(n alpha_i) on the support vectors,        (1)
               |w/|w| - w_hat/|w_hat|| = C/log t + ...,   C = |part of r_inf across w_hat|/|w_hat|.                           (2)
 
-          For random inputs, then n, p -> infinity with p/n -> `ratio`: the margin of w tends to that of the law `MaxMargin`.
+          For random inputs the margin of w tends to the margin of the law `MaxMargin`.
 Status.   Theorem (Soudry et al. 2018) for (1); equations and corrections: docs/theory/implicit_bias.md.
 """
 
@@ -37,7 +38,7 @@ DRAWN = 1e-8
 
 
 class LogisticDescent(LabelledLaw):
-    """Which classifier does gradient descent on separable data tend to, and how slowly?
+    """To which classifier does gradient descent on separable data converge, and how slowly?
 
     Make the law from your data by `from_data(X, y)`, or with random inputs and `ratio` features per sample.
 
@@ -55,7 +56,7 @@ class LogisticDescent(LabelledLaw):
     regime = "log t -> infinity; for random inputs then n, p -> infinity with p/n fixed"
     assumptions = (
         "the data can be separated through the origin",
-        "the support vectors are linearly independent and all carry weight (true for almost all data)",
+        "the support vectors are linearly independent and have positive multipliers (true for almost all data)",
         "gradient flow, or descent with a small step",
     )
     references = ("soudry2018implicit", "montanari2019generalization")
@@ -177,7 +178,7 @@ class LogisticDescent(LabelledLaw):
         return dict(margin=limit["margin"], norm_growth=1 / limit["margin"], gap_product=1.0, accuracy=limit["accuracy"])
 
     def measured(self, draw: Draw) -> Values:
-        """Follow gradient flow up to `log_time` on a fresh draw, or on the data set (size and seed are then not used)."""
+        """Integrate the gradient flow up to `log_time` on a fresh draw, or on the data set (size and seed are then not used)."""
         if self.inputs is not None:
             return at_late_times(self.flow, self.log_time)
         rng = draw.rng
@@ -189,7 +190,7 @@ class LogisticDescent(LabelledLaw):
             except ValueError:
                 continue
         raise Refused(
-            f"size = {draw.size} is not allowed: no separable draw was found at ratio = {self.ratio:g}; use a larger one"
+            f"size = {draw.size} is not allowed: no separable draw was found at ratio = {self.ratio:g}; use a larger size"
         )
 
     def realised(self, size: int) -> Self:
