@@ -379,6 +379,6 @@ def _too_spread(law: FirstOrderDynamics, accuracy: float) -> str:
         return f"paths = {law.paths} is not enough: {spread}; use more paths, fewer steps or a step below {law.step:g}"
     return (
         f"step = {law.step:g} is too long for sample_ratio = {law.sample_ratio:g}: beyond 2 / (1 + 1/sqrt(sample_ratio))^2 = {longest:.2g} "
-        f"descent overshoots, the responses to early steps explode and {spread}, a difference that more paths do not reduce; use a step
-        of at most " f"{longest:.2g}, or fewer steps"
+        f"descent overshoots, the responses to early steps explode and {spread}, a difference that more paths do not "
+        f"reduce; use a step of at most {longest:.2g}, or fewer steps"
     )
