@@ -1,7 +1,7 @@
 """The laws, one folder per subject.
 
-A name is imported when it is first used, so that one law does not load the libraries of all the others. The modules promise the
-names of their `__all__`; the stub `__init__.pyi` lists them and is written by `python -m limitlab._core.index`.
+A name is imported when it is first used, so that one law does not load the libraries of all the others. The promised names
+are those in the `__all__` of the modules. The stub `__init__.pyi` lists them. `python -m limitlab._core.index` writes this stub.
 """
 
 from limitlab._core.lazy import attach_stub

@@ -1,4 +1,4 @@
-"""What an author of a law needs, re-exported from the foundations of limitlab."""
+"""The names that the author of a law needs, re-exported from `limitlab._core`."""
 
 from limitlab._core.cost import Cost
 from limitlab._core.declaration import Experiment, observable, parameter, shared

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from limitlab.laws import hessian_inertia
-from limitlab.laws.landscapes._plain_tanh import PlainTanh
+from limitlab.laws.landscapes._levenberg import PlainTanh
 from limitlab.laws.landscapes.hessian import hessian_parts
 from limitlab.models.optimisers import double_precision_jax
 from references import label, reference

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from limitlab.laws import MeanFieldParticles
-from limitlab.laws.mean_field._response import ScalarFlow
 from limitlab.laws.mean_field._training import ScalarNetwork, flow_risks
+from limitlab.laws.mean_field.particles import ScalarFlow
 from limitlab.models.activations import Activation
 from limitlab.numerics.gaussian import hermite_rule, panel_rule
 from limitlab.numerics.quadrature import gaussian_quantiles

@@ -9,8 +9,9 @@ slope xhat of the slow part, S = gamma^2 h1 chi and CA the mean squared residual
     xhat = 1 / (chi alpha gamma^2 CA h1) - chi                                                                           (1.2)
     1 = alpha S^2 / (1 + S)^2 + alpha gamma^2 CA h2 chi^2                                                              (1.3)
 
-These are equation numbers of docs/theory/interpolation.md. The ansatz is a conjecture. Against the two-time equations it is right within
-a per cent at small alpha and far below the threshold, and low elsewhere, by up to 9 % in the threshold and more in the plateau near it.
+Together they are equation (1) of docs/theory/interpolation.md. Other numbers in brackets are equation numbers of that page. The ansatz is
+a conjecture. Compared with the two-time equations, it is right within a per cent at small alpha and far below the threshold. Elsewhere its
+values are too low, by up to 9 % for the threshold and by more for the plateau near the threshold.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class Reduced:
 
     @property
     def threshold_energy(self) -> float:
-        """The energy E_th of the spherical model with covariance d htilde; gamma has the slope tau sqrt(alpha) E_th at the start (4).
+        """The energy E_th of the spherical model with covariance d htilde; gamma has the slope tau sqrt(alpha) E_th at the start, eq. (4).
 
         >>> round(float(Reduced.of((0, 0, 1.0)).threshold_energy), 6)
         1.414214
@@ -63,7 +64,9 @@ class Reduced:
 
 
 def threshold(ratio: ArrayLike, noise: ArrayLike, h0: ArrayLike, h1: ArrayLike, h2: ArrayLike) -> Floats:
-    """Return gamma_GF (2), the scale of the second layer above which gradient flow fits pure noise; inf for ratio >= 1. Broadcasts.
+    """Return gamma_GF, eq. (2), the scale of the second layer above which gradient flow fits pure noise, or inf for ratio >= 1.
+
+    The arguments broadcast.
 
     >>> round(float(threshold(0.3, 1.0, 1.0, 2.0, 2.0)) ** 2, 9), round(0.3 / (2 - 0.3), 9)  # htilde = q^2, tau = 1
     (0.176470588, 0.176470588)

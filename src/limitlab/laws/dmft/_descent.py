@@ -23,7 +23,7 @@ __all__ = ["descent_correlations"]
 Floats = NDArray[np.float64]
 
 PIVOT = 1e-5
-"""Least pivot of the process's covariance, relative to its scale. The covariance is numerically singular after about ten steps."""
+"""Least pivot of the covariance of the process, relative to its scale. The covariance is numerically singular after about ten steps."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class DescentCorrelations:
     overlap
         theta_k' theta_*, shape (steps + 1, m, q).
     train_error, test_error
-        Average of `loss.error` over the samples and over new ones.
+        Average of `loss.error` over the training samples and over new samples.
     stein_gap
         Largest difference of two estimates of the response to the truth, by differentiated paths and by Stein's lemma.
     """
@@ -85,14 +85,14 @@ def descent_correlations(
     Parameters
     ----------
     loss
-        A `limitlab.laws.dmft._losses.Loss`; `losses.loss_from_function` makes one from any function that JAX can differentiate.
+        A `limitlab.laws.dmft._losses.Loss`; `loss_from_function` returns one for any function that JAX can differentiate.
     sample_ratio, step, steps, ridge
-        n/d, step size, number of steps, ridge penalty (one number, or one for every step).
+        n/d, step size, number of steps, and ridge penalty (one number, or one number for every step).
     signal, start_norm, start_overlap
         |theta_*|^2, |theta_0|^2 and <theta_0, theta_*>; for several neurons or directions the matrices theta_*' theta_* (q x q),
         theta_0' theta_0 (m x m) and theta_0' theta_* (m x q).
     sphere
-        Whether every neuron is put back to its norm at the start after each step.
+        Whether every neuron is rescaled to its norm at the start after each step.
     paths, seed
         Number of sampled paths, and their seed.
 
@@ -241,7 +241,7 @@ class Paths:
         self._turn(k, hessian)
 
     def _turn(self, k: int, hessian: Floats) -> None:
-        """Compute the response to the truth along every path, or by Stein's lemma if labels jump with the truth."""
+        """Compute the response to the truth along every path, or by Stein's lemma if labels are discontinuous in the truth."""
         kernels, now, known = self.kernels, self.kernels.at(k), self.kernels.until(k + 1)
         seen = self.pulls[k] @ self.truth.T / self.count - kernels.response_loss[now, known] @ kernels.overlap[known]
         stein = self._same_rows(np.linalg.solve(kernels.signal, seen.T).T)
@@ -260,7 +260,7 @@ class Paths:
         return weights @ of[: k - first].reshape((k - first) * m, of.shape[-1])
 
     def _mean(self, columns: Floats) -> Floats:
-        """Return the average over the paths of m x c matrices (m, c N)."""
+        """Return the average over the N paths of m x c matrices that are stored in an array of shape (m, c N)."""
         return columns.reshape(len(columns), -1, self.count) @ self.average
 
     def _same_rows(self, block: Floats) -> Floats:
@@ -296,7 +296,7 @@ def from_first_column(blocks: Floats) -> Floats:
 
 
 def _row(blocks: Floats) -> Floats:
-    """Return blocks (k, m, m) side by side."""
+    """Return the k blocks of an array (k, m, m) side by side, shape (m, k m)."""
     return blocks.swapaxes(0, 1).reshape(blocks.shape[1], -1)
 
 

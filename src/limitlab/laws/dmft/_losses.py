@@ -1,4 +1,4 @@
-"""Losses of the form L(r; w, e), where r = <theta, x> is the prediction's argument, w = <theta_*, x> the truth's, e a standard Gaussian.
+"""Losses L(r; w, e) that depend on a sample through r = <theta, x>, w = <theta_*, x> and a standard Gaussian e.
 
 The dynamical mean-field equations need the gradient of L in r, its Hessian and the mixed derivative in r and w. If labels are not
 differentiable in w (signs), Stein's lemma gives the average of the mixed derivative. Losses of one neuron take plain arrays. Losses of m
@@ -32,7 +32,7 @@ class Loss:
     first, second
         Gradient and Hessian in r. The Hessian must be bounded.
     cross
-        Mixed derivative in r and w, or None if labels jump with w.
+        Mixed derivative in r and w, or None if labels are discontinuous in w.
     error
         The value reported as train error, which is the squared residual without 1/2 for regression and the loss for classification.
     linear
@@ -161,7 +161,7 @@ def committee(
 
 
 def _has_derivative(function: Activation) -> bool:
-    """Return whether a target may be differentiated on every path, where its slope may jump but the function may not."""
+    """Return whether a target has a derivative at almost every point. The derivative may jump, but the function may not."""
     try:
         function.derivative(np.zeros(1))
     except ValueError:

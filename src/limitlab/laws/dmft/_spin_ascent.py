@@ -1,8 +1,8 @@
-"""Gradient ascent on random Gaussian polynomials of the sphere, alone or with an amplitude that the energy drives.
+"""Gradient ascent on a random Gaussian polynomial on the sphere, with a constant speed or with a speed that the energy drives.
 
 H(w) = sqrt(d) sum_k sqrt(c_k) <G_k, w^(k)> for independent standard Gaussian tensors G_k has the covariance d sum_k c_k <w, w'>^k. The
-point w moves on the unit sphere of R^d along grad H / d. Runs come in pairs that climb H and -H from the same start, so that most of
-the noise cancels in their mean.
+point w moves on the unit sphere of R^d with the velocity a grad H / d, projected on the tangent space. Runs come in pairs that climb H and
+-H from the same start, so that most of the noise cancels in their mean.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ Floats = NDArray[np.float64]
 def random_polynomial(
     rng: np.random.Generator, coefficients: Sequence[float], dimension: int
 ) -> Callable[[Floats], tuple[Floats, Floats]]:
-    """Return a function of columns w that gives H(w)/d and its gradients, for coefficients c_k from degree 0 to at most 3.
+    """Return the function that maps points w, one per column, to H(w)/d and its gradients.
+
+    The coefficients c_k go from degree 0 to at most 3.
 
     >>> energy, gradient = random_polynomial(np.random.default_rng(0), (0.0, 0.0, 1.0), 4)(np.eye(4)[:, :1])
     >>> bool(abs(gradient[0, 0] - 2 * energy[0]) < 1e-12)  # homogeneous of degree 2
@@ -61,9 +63,10 @@ def ascent(
     pairs: int = 4,
     step: float = 0.1,
 ) -> dict[str, Floats]:
-    """Return means over pairs of runs of a, s, <w, w(0)> and H/d at the times.
+    """Return the means of a, s, <w, w(0)> and H/d over pairs of runs, at the times.
 
-    The equations are dw/dx = a P_w grad H/d, ds/dx = a and, if `driven`, da/dx = H/d.
+    The equations are dw/dx = a P_w grad H/d and ds/dx = a, where P_w projects on the tangent space of the sphere. If `driven`, also
+    da/dx = H/d. Otherwise a is constant and equal to `amplitude`.
 
     >>> means = ascent(np.random.default_rng(0), (0.0, 0.0, 1.0), 20, 1.0, False, [0.0, 2.0])
     >>> bool(abs(means["energy"][0]) < 1e-12 and means["energy"][1] > 0.5), means["clock"].round(9).tolist()

@@ -1,6 +1,6 @@
 """The interpolation threshold, the plateau below it and the relaxation above it, measured from trajectories.
 
-The measurements do not use the aging ansatz, and so they test its closed forms (docs/theory/interpolation.md). A trajectory ends at a
+The measurements do not use the aging ansatz and therefore test its closed forms (docs/theory/interpolation.md). A trajectory ends at a
 finite time. Every number is therefore the limit of a sequence over octaves of time, with an uncertainty for the distance to this limit.
 """
 
@@ -29,7 +29,7 @@ ROUNDING = 1e-13
 
 @dataclass(frozen=True)
 class Decay:
-    """The train error at times that double from each to the next.
+    """The train error at times that double from one to the next.
 
     Attributes
     ----------
@@ -119,10 +119,10 @@ def locate_threshold(
 ) -> Located:
     """Locate gamma_GF from the two-time equations alone.
 
-    Below gamma_GF, log train error against log time flattens; above, it steepens. The change of slope between two successive octaves
-    vanishes at an effective threshold. This threshold is computed for every pair of octaves by
-    interpolation between a few gamma, and drifts from pair to pair. The limit of the drift (Aitken) is the value. Effective thresholds
-    are 3 to 4 % above the closed form at time 40 and fall, so long times need smaller `shares`.
+    Below gamma_GF a plot of log train error against log time flattens with time. Above gamma_GF it steepens. The change of slope
+    between two successive octaves vanishes at an effective threshold. For every pair of octaves the effective threshold is interpolated
+    between a few gamma. The effective thresholds drift from pair to pair, and the returned value is their limit by Aitken's formula.
+    They are 3 to 4 % above the closed form at time 40 and fall with time, so that longer trajectories need smaller `shares`.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The networks that are shared by claims, figures and benchmarks of two-layer dynamics."""
+"""The example networks that claims, figures and benchmarks of two-layer dynamics share."""
 
 from __future__ import annotations
 

@@ -2,16 +2,16 @@
 
 Setting.  x ~ N(0, I_d), or with other independent entries where theta_* is spread over all coordinates; n samples with loss
           L(theta' x; <theta_*, x>, e), theta in R^{d x m}, e standard Gaussian; theta_{k+1} = theta_k - step (ridge theta_k +
-          (1/n) sum grad L), where the ridge may change from step to step (`penalty`): linear models, single neurons, networks of m neurons
-          with a fixed second layer.
+          (1/n) sum grad L), where the ridge may change from step to step (`penalty`). Examples are linear models, single neurons and
+          networks of m neurons with a fixed second layer.
 Limit.    n, d -> infinity with n/d -> delta (`sample_ratio`), at a fixed number of steps and neurons.
 Result.   A process in R^m for the rows of theta and one for the predictions, coupled through m x m correlations and responses
           (docs/theory/first_order.md, eqs. 1 to 6; `limitlab.laws.dmft._descent`). It is written for discrete time, in which it is exact
           for gradient descent with the same step and has no discretisation error.
 Status.   Theorem for the square loss (Celentano, Cheng, Montanari 2021). The other losses do not satisfy its assumption of a bounded second
-          derivative (labels are unbounded); for them the result is derived and checked. The process of predictions is sampled. This is
-          exact for the square loss, whose second moments are matched exactly. Otherwise the
-          accuracy is the statistical error of the sampling.
+          derivative (labels are unbounded); for them the result is derived and checked. The process of predictions is sampled. For the
+          square loss the samples match all second moments, and the result is exact. Otherwise the accuracy is the statistical error of
+          the sampling.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ REPLICATES = 6
 """Independent solutions whose spread gives the statistical error."""
 
 WORST_ACCURACY = 0.2
-"""Largest spread of the sampled averages that is accepted. Too few paths, or an unbounded loss with too long steps, give a larger one."""
+"""Largest accepted spread of the sampled averages. The spread is larger for too few paths or for an unbounded loss with too long steps."""
 
 ALGEBRA = 1e-9
 """Relative accuracy of the equations if nothing is sampled."""
@@ -69,7 +69,7 @@ class FirstOrderDynamics(Law):
     regime = "n, d -> infinity at fixed n/d, step size, number of steps and number of neurons"
     assumptions = (
         "inputs with independent sub-Gaussian entries; unless they are Gaussian, coefficients spread over all coordinates",
-        "smooth loss; with a second derivative that is bounded in all arguments (the square loss) it is a theorem",
+        "smooth loss; a theorem if the second derivative is bounded in all arguments (the square loss)",
         "full-batch gradient descent",
         "networks: fixed and equal second-layer weights, exchangeable start",
     )
@@ -167,14 +167,16 @@ class FirstOrderDynamics(Law):
     start_overlap: float = parameter(0.0, note="inner product of every neuron with the truth")
     ridge: float = parameter(0.0, least=0)
     penalty: Schedule | None = parameter(
-        None, note="half of it, added to the ridge: a number, pairs (time, value) or a function of the time step * steps"
+        None,
+        note="half of it multiplies the squared norm, in addition to the ridge; a number, pairs (time, value) or a function "
+        "of the time step * steps",
     )
     width: int = parameter(1, note="above 1 only with loss = 'committee'", symbol="m", least=1, most=16)
     start_correlation: float | None = parameter(None, note="None: that of their parts along the truth", symbol="c_0")
     activation: Activation = parameter("tanh", note="of a committee")
     target_function: Activation | None = parameter("tanh", note="of a committee; None: pure noise")
     second_layer: float = parameter(1.0, note="of a committee")
-    sphere: bool = parameter(False, "whether every neuron is put back to its norm at the start after each step")
+    sphere: bool = parameter(False, "whether every neuron is rescaled to its norm at the start after each step")
     entries: Entries = parameter("gaussian", kind="experiment")
     target_spread: bool = parameter(
         True,
@@ -270,7 +272,7 @@ class FirstOrderDynamics(Law):
         return _solved(self)
 
     def measured(self, draw: Draw) -> Values:
-        """Run gradient descent in `size` dimensions. The test error given the parameters is an average over new samples."""
+        """Run gradient descent in `size` dimensions. The test error of the parameters is an average over new samples."""
         size, rng, n = draw.size, draw.rng, draw.count("sample_ratio")
         if size <= self.width:
             raise Refused(f"size = {size} is not allowed: must be at least width + 1 = {self.width + 1}")
@@ -377,6 +379,6 @@ def _too_spread(law: FirstOrderDynamics, accuracy: float) -> str:
         return f"paths = {law.paths} is not enough: {spread}; use more paths, fewer steps or a step below {law.step:g}"
     return (
         f"step = {law.step:g} is too long for sample_ratio = {law.sample_ratio:g}: beyond 2 / (1 + 1/sqrt(sample_ratio))^2 = {longest:.2g} "
-        f"descent overshoots, the responses to early steps explode and {spread}, which more paths do not cure; use a step of at most "
-        f"{longest:.2g}, or fewer steps"
+        f"descent overshoots, the responses to early steps explode and {spread}, a difference that more paths do not "
+        f"reduce; use a step of at most {longest:.2g}, or fewer steps"
     )

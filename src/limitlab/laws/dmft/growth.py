@@ -2,9 +2,9 @@
 
 Setting.  Labels are noise of standard deviation tau; m neurons, a_j(0) of order 1; n = alpha m d samples.
 Limit.    n, d, then m -> infinity at fixed alpha and slow time s = t / m.
-Result.   a = sqrt(m) gamma(s), where gamma grows along the plateaus of the frozen problem until gamma_GF, eqs. (3) and (4) of
-          docs/theory/interpolation.md.
-Status.   Conjecture, which rests on separate time scales and on the aging ansatz. `AdiabaticGrowth.finite_width` gives the two-time
+Result.   a = sqrt(m) gamma(s). gamma grows until gamma_GF, and the train error is always that of the plateau for a second layer that is
+          frozen at gamma, eqs. (3) and (4) of docs/theory/interpolation.md.
+Status.   Conjecture, because it assumes separate time scales and the aging ansatz. `AdiabaticGrowth.finite_width` gives the two-time
           equations of m neurons, which test both without sampling noise.
 """
 
@@ -32,13 +32,17 @@ Floats = NDArray[np.float64]
 SOLVED = 1e-10
 """Accuracy of the plateau equations."""
 
-CAVEAT = "a conjecture whose corrections are no single power of m; at widths that can be simulated a budget is mostly finite-size allowance"
+CAVEAT = (
+    "a conjecture; its corrections are not a single power of m, and at widths that can be simulated the error budget is mostly "
+    "finite-size allowance"
+)
 
 
 class AdiabaticGrowth(PureNoise):
     """How fast does the second layer grow when a wide network is trained on pure noise?
 
-    Times are s = t / m. In the adiabatic approximation gamma follows the plateaus of the frozen problem and stops at the threshold.
+    Times are s = t / m. In the adiabatic approximation the train error at every time is the plateau for a second layer that is frozen at
+    gamma(s). Growth stops at the threshold gamma_GF.
 
     Examples
     --------
@@ -51,15 +55,16 @@ class AdiabaticGrowth(PureNoise):
     page = "interpolation"
     assumptions = (
         "pure noise, centred activation, a_j(0) = O(1)",
-        "time scales separate; ansatz of the aging equations",
-        "finite widths approach the curve slowly and not like one power of m: a comparison at small widths tests the trend",
-        "above about 0.85 samples per weight the plateau equations do not end at the threshold: the end of the curve is then unchecked",
+        "the weights relax much faster than the second layer grows; ansatz of the aging equations",
+        "finite widths approach the curve slowly and not like one power of m, so that a comparison at small widths tests only the trend",
+        "above about 0.85 samples per weight the root of the plateau equations does not end at the threshold, and the end of the "
+        "curve is unchecked",
     )
     observables = ("second_layer", "train_error")
     simulation = Experiment(
         "number of neurons m, in d = m + 40 dimensions",
         sizes=(24, 48, 96),
-        rate=(1 / 2, 1.0),  # of the start m^-1/2, of unfinished ageing an unknown power near 2/3
+        rate=(1 / 2, 1.0),  # m^-1/2 from the start, an unknown power near 2/3 from unfinished ageing
     )
     # A mixed kernel and noise below 1, late enough that the start hardly matters. The experiment is the two-time equations, because
     # corrections fall slowly with the width, and sampling noise of networks would be larger than these corrections.
@@ -181,7 +186,7 @@ class AdiabaticGrowth(PureNoise):
         return max(1, round(self.samples_per_weight * self.unknowns(size)))
 
     def realised(self, size: int) -> Self:
-        """Return the law with the ratio that whole numbers give. The two-time equations have infinitely many samples and dimensions."""
+        """Return the law with the ratio of the whole numbers of samples and weights, or the same law for the two-time equations."""
         if self.experiment_model == "two-time":
             return self
         return self.replace(samples_per_weight=self.count("samples_per_weight", size) / self.unknowns(size))
@@ -189,24 +194,23 @@ class AdiabaticGrowth(PureNoise):
     def measured(self, draw: Draw, times: Floats) -> Values:
         """Run gradient flow with both layers free, from a_j = a_0, to the times s m with m = size."""
         from limitlab.laws.dmft._finite import gaussian_model, training
-        from limitlab.laws.dmft._finite import training as samples
 
         size, rng = draw.size, draw.rng
         if self.experiment_model == "two-time":
             return _finite_width(self, size, tuple(float(t) for t in times))
         neurons = 1 if self.experiment_model == "equations" else size  # "equations" has m only in scale and speed of a
         kernels = Kernels(self.coefficients(), (), 0.0)
-        w, direction = samples.exchangeable_weights(rng, _dimension(size), neurons, 0.0, 0.0)
+        w, direction = training.exchangeable_weights(rng, _dimension(size), neurons, 0.0, 0.0)
         n = draw.count("samples_per_weight")
         if self.experiment_model == "equations":
             kernels = Kernels((0.0, 0.0, *kernels.kernel[2:]), (), 0.0)
             data = gaussian_model.gaussian_samples(rng, kernels, n, direction, 1.0)
         else:
-            functions = samples.hermite_functions(kernels)
+            functions = training.hermite_functions(kernels)
             if self.activation is not None:
-                functions = samples.network_functions(self.activation, None)
-            data = samples.network_samples(rng, functions, n, direction, 1.0)
-        data = samples.with_label_norm(data, self.noise)  # gamma is proportional to tau
+                functions = training.network_functions(self.activation, None)
+            data = training.network_samples(rng, functions, n, direction, 1.0)
+        data = training.with_label_norm(data, self.noise)  # gamma is proportional to tau
         scale = np.sqrt(size / neurons)
         start, step = np.full(neurons, self.start_second_layer / scale), 1.6 / self._fastest_rate(size)
         track = training.gradient_flow(data, w, start, times * size, step, neurons / size)
@@ -257,9 +261,10 @@ def _dimension(width: int) -> int:
 
 @functools.lru_cache(maxsize=64)
 def _shares(times: tuple[float, ...], ratio: float, reduced: Reduced, degree: int) -> Floats:
-    """Return gamma(s) / gamma_GF from (3), with a polynomial interpolant of the speed, a smooth function of gamma / gamma_GF.
+    """Return gamma(s) / gamma_GF from (3).
 
-    The result does not depend on the noise, because gamma is proportional to tau.
+    The speed is a smooth function of gamma / gamma_GF and is interpolated by a polynomial. The result does not depend on the noise,
+    because gamma is proportional to tau.
     """
     top = float(threshold(ratio, 1.0, reduced.h0, reduced.h1, reduced.h2))
 

@@ -44,9 +44,9 @@ class InterpolationTransition(PureNoise):
     assumptions = (
         "pure noise, frozen second layer gamma sqrt(m), centred activation",
         "threshold and residual: one effective temperature for the slow part of the dynamics (unproved). Against trajectories the "
-        "threshold is right within 1 % up to 0.3 samples per weight and low beyond (2 to 3 % at 0.5, 5 to 9 % at 0.7), the residual is "
-        "low near it",
-        "near samples_per_weight = 1 the aging equations have further roots: above 0.9 is beyond what was checked",
+        "threshold is right within 1 % up to 0.3 samples per weight and too low beyond (2 to 3 % at 0.5, 5 to 9 % at 0.7). The "
+        "residual is too low near the threshold",
+        "near samples_per_weight = 1 the aging equations have further roots, and ratios above 0.9 were not checked",
     )
     observables = {
         **shared("train_error"),
@@ -141,13 +141,12 @@ class InterpolationTransition(PureNoise):
     def measured(self, draw: Draw, times: Floats) -> Values:
         """Run gradient flow on alpha d random Gaussian equations for one unit vector."""
         from limitlab.laws.dmft._finite import gaussian_model, training
-        from limitlab.laws.dmft._finite import training as samples
 
         rng, limit = draw.rng, self.dynamics()
-        w, direction = samples.exchangeable_weights(rng, draw.size, 1, 0.0, 0.0)
+        w, direction = training.exchangeable_weights(rng, draw.size, 1, 0.0, 0.0)
         count = draw.count("samples_per_weight")
         data = gaussian_model.gaussian_samples(rng, limit.kernels(), count, direction, 1.0)
-        data = samples.with_label_norm(data, self.noise)
+        data = training.with_label_norm(data, self.noise)
         step = STEPS["gaussian"] / max(1.0, limit.fastest_rate())
         track = training.gradient_flow(data, w, np.array([self.second_layer]), times, step, 0.0)
         return {"train_error": track.train_error(data)}

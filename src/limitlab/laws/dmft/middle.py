@@ -1,18 +1,18 @@
-"""Middle regime of training on pure noise, in which the second layer grows as the weights climb a spherical spin model.
+"""Middle regime of training on pure noise, in which the second layer grows as the energy of a spherical spin model rises.
 
 Setting.  Labels are noise of standard deviation tau; m neurons that are orthogonal at the start, a_j(0) = a_0 of order 1; n = alpha m d
           samples.
 Limit.    n, d, then m -> infinity at fixed x = tau sqrt(alpha/m) t: times of order sqrt(m), after the mean neuron has relaxed (times of
           order 1) and before the network overfits (times of order m, `AdiabaticGrowth`).
-Result.   With h~(q) = h(q) - h'(0) q every neuron follows the gradient flow of the spherical spin model with covariance d h~, in its own
-          clock s, and its energy e(s) drives the second layer (docs/theory/interpolation.md, eqs. 7-10):
+Result.   With h~(q) = h(q) - h'(0) q every neuron follows the gradient flow of the spherical spin model with covariance d h~, in a
+          separate time s (the clock), and its energy e(s) drives the second layer (docs/theory/interpolation.md, eqs. 7-10):
 
               ds/dx = a,   da/dx = e(s),   so that a^2 = a_0^2 + 2 int_0^s e,   C_d(t, 0) = C(s, 0).
 
           Late e tends to the threshold energy E_th of the spin model, and then a ~ tau sqrt(alpha) E_th t / sqrt(m), which is the
           beginning of `AdiabaticGrowth`.
 Status.   Derived from the two-time equations of m neurons, and checked against them (the gap halves for every factor 4 in m) and against
-          Gaussian tensors. That e tends to E_th is a known result of physics, and it is checked to a per cent.
+          Gaussian tensors. The limit E_th of e is a known result of physics and is checked to a per cent.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Floats = NDArray[np.float64]
 
 
 class SpinFlow(NamedTuple):
-    """Energy per dimension of the spin model and its correlation with the start, in its own clock."""
+    """Energy per dimension of the spin model and its correlation with the start, at times s of the clock."""
 
     energy: Floats
     correlation: Floats
@@ -49,7 +49,7 @@ class SpinFlow(NamedTuple):
 class SpinModel:
     """Zero-temperature flow of the spherical spin model with covariance d h~ (eqs. 8 and 9), at the speed of the second layer.
 
-    Times of the march are x. A frozen second layer of 1 makes x the spin model's own clock.
+    Times of the march are x. With a frozen second layer of 1, x equals the clock s.
     """
 
     coefficients: tuple[float, ...]
@@ -124,7 +124,7 @@ class MiddleRegime(PureNoise):
         "clock": observable("time of the spin model", "s"),
     }
     simulation = Experiment(
-        "dimension d of the Gaussian tensors that one neuron climbs",
+        "dimension d of the Gaussian tensors",
         sizes=(20, 40, 80),
         draws=40,
         rate=1.0,  # measured: the gap of a at x = 1.5 falls from 0.060 to 0.011 between d = 20 and 80
@@ -132,7 +132,7 @@ class MiddleRegime(PureNoise):
     # Degrees two and three, a start that is not 1
     points = (dict(kernel=(0.0, 0.5, 0.3, 0.2), start_second_layer=0.8, x=(0.5, 1.5)),)
 
-    samples_per_weight: float = parameter(0.5, note="in the unit of x", above=0, scale="log")
+    samples_per_weight: float = parameter(0.5, note="changes only the unit of x", above=0, scale="log")
     kernel: tuple[float, ...] | None = parameter(None, note="None: of the activation, or q^2 if that is None too")
     start_second_layer: float = parameter(1.0, note="of every neuron", above=0)
     x: float | tuple[float, ...] = parameter(
@@ -162,7 +162,7 @@ class MiddleRegime(PureNoise):
         return float(self.reduced().threshold_energy)
 
     def spin_flow(self, s: ArrayLike) -> SpinFlow:
-        """Return energy and correlation with the start of the spin model, in its own clock."""
+        """Return energy and correlation with the start of the spin model, at times s of its clock."""
         at = np.atleast_1d(np.asarray(s, dtype=float))
         order = tuple(float(value) for value in np.unique(at))
         steps = max(40, int(np.ceil(self.solver_steps * max(order))))
@@ -172,7 +172,7 @@ class MiddleRegime(PureNoise):
         return SpinFlow(*curves)
 
     def predicted(self, x: Floats) -> Values:
-        """Return the spin model at the speed of the second layer, extrapolated from three grids."""
+        """Return the solution of (7) to (9), extrapolated from three grids."""
         end = float(np.max(x))
         units = max(
             1.0, end * (self.start_second_layer + end * self.threshold_energy() / 2)
@@ -186,7 +186,7 @@ class MiddleRegime(PureNoise):
         return {**{name: values[name] for name in names}, "accuracy": {name: errors[name] for name in names}}
 
     def measured(self, draw: Draw, x: Floats) -> Values:
-        """Let one neuron climb a random polynomial in `size` dimensions, while its energy drives the second layer."""
+        """Run gradient ascent of one neuron on a random polynomial in `size` dimensions, with a second layer that the energy drives."""
         from limitlab.laws.dmft._spin_ascent import ascent
 
         means = ascent(draw.rng, self.reduced_coefficients(), draw.size, self.start_second_layer, True, x)
@@ -201,7 +201,7 @@ class MiddleRegime(PureNoise):
         (1.31, 1.528)
         """
         if self.noise == 0:
-            raise Refused("noise = 0 is not allowed here: must be above 0, otherwise nothing moves")
+            raise Refused("noise = 0 is not allowed here: must be above 0, because the times are proportional to 1 / noise")
         scaled = np.asarray(self.x, dtype=float) * np.sqrt(width / self.samples_per_weight) / self.noise
         parameters: dict[str, Any] = dict(
             width=width,

@@ -42,7 +42,7 @@ class MultiIndexFlow(Law):
     --------
     >>> law = MultiIndexFlow(hermite=(0, 0.7, 0.5), target=(((1, 0), 1.0), ((1, 1), 1.0)), second_layer=(1.0,), overlaps=((0.3, 0.0),),
     ...                      times=(0.0, 1.0, 4.0))
-    >>> law.theory().overlap.values[:, 0].round(3).tolist()  # the second direction is found after the first
+    >>> law.theory().overlap.values[:, 0].round(3).tolist()  # the network learns the second direction after the first
     [[0.3, 0.0], [0.637, 0.246], [0.771, 0.42]]
     """
 
@@ -61,10 +61,10 @@ class MultiIndexFlow(Law):
         "overlap": observable(dims=("time", "particle", "index")),
     }
     simulation = Experiment(
-        "number of neurons m in as many dimensions, shared equally by the particles",
+        "number of neurons m and dimension d = m, with equally many neurons per particle",
         sizes=(24, 48, 96),
         draws=12,
-        rate=(0.8, 1.2),  # 1/m and its next orders, which draws without sampling noise resolve
+        rate=(0.8, 1.2),  # 1/m and the next orders, which are visible because draws have no sampling noise
     )
     # Three particles that differ, terms of degree one to three, noise
     points = (
@@ -119,7 +119,7 @@ class MultiIndexFlow(Law):
         return self
 
     def draw_cost(self, size: int) -> Cost:
-        """Return the cost of a draw with `size` neurons in as many dimensions."""
+        """Return the cost of a draw with `size` neurons in `size` dimensions."""
         return Cost(1e5 + 14.0 * size**2, 3e3 * size**2 * max(latest(self), 1.0))
 
     def kernels(self) -> Kernels:
@@ -142,7 +142,7 @@ class MultiIndexFlow(Law):
         return np.asarray(np.sum(terms, axis=0))
 
     def phihat_gradient(self, v: Floats) -> Floats:
-        """Return the gradient of phihat in v, as products without the factor that is differentiated."""
+        """Return the gradient of phihat in v, from the derivatives of its monomials."""
         total = np.zeros_like(v)
         for scale, degrees in self._terms():
             for j in np.flatnonzero(degrees):
@@ -160,7 +160,10 @@ class MultiIndexFlow(Law):
         return terms
 
     def predicted(self, times: Floats) -> Values:
-        """Integrate the particles. The error of the test error comes from moving the state by its own error."""
+        """Integrate the particles.
+
+        The accuracy of the test error is its change when the state moves by its own numerical error.
+        """
         kernels, (a, v) = self.kernels(), self.start()
         path = particle_states(kernels, self.phihat, self.phihat_gradient, a, v, times, self.tolerance)
         errors = [self._test_error(kernels, path.states + side * path.errors) for side in (-1, 0, 1)]
@@ -186,7 +189,7 @@ class MultiIndexFlow(Law):
         return np.array(values)
 
     def measured(self, draw: Draw, times: Floats) -> Values:
-        """Integrate the exact population flow of m neurons in as many dimensions, several neurons for every particle."""
+        """Integrate the exact population flow of m neurons in m dimensions, with several neurons for every particle."""
         from limitlab.laws.dmft._finite.multi_index import network_risk, population_flow, random_weights
 
         (a, v), groups = self.start(), len(self.overlaps)

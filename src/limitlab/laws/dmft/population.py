@@ -1,10 +1,10 @@
 """Two-layer networks with unlimited samples, by population gradient flow and by its mean-field limit.
 
-Setting.  As in `limitlab.laws.dmft.two_layer`, with n/d -> infinity. Time is that of the population, that = (n / m d) t.
+Setting.  As in `limitlab.laws.dmft.two_layer`, with n/d -> infinity. Time is the population time t_hat = n t / (m d).
 Limit.    Finite width m: three equations for a, v and the mutual correlation c of the neurons (`PopulationFlow`). Infinite width:
           c = v^2 and two equations remain (`MeanFieldSingleIndex`). Neurons that differ, or targets of k directions: particles
-          (a_i, v_i) with v_i in R^k (`particle_flow`).
-Result.   Equations 10 and 11 of docs/theory/two_layer_dynamics.md; the test error never increases.
+          (a_i, v_i) with v_i in R^k, eq. 12 (`particle_flow`).
+Result.   Equations 10 to 12 of docs/theory/two_layer_dynamics.md. The test error never increases.
 Status.   Theorem for the mean-field limit, at finite times and with rates (Mei, Montanari, Nguyen 2018; Montanari, Urbani 2025).
 """
 
@@ -47,7 +47,7 @@ def population_velocity(kernels: Kernels, width: int, a: float, v: float, c: flo
 
 
 def mean_field_velocity(kernels: Kernels, a: float, v: float) -> tuple[float, float]:
-    """Return the right sides of (11), in which the mutual repulsion of infinitely many neurons has vanished and c = v^2."""
+    """Return the right sides of (11), the limit of (10) for infinitely many neurons, in which c = v^2."""
     phi, slope = float(kernels.phihat(v)), float(kernels.phihat(v, order=1))
     q = v * v
     return phi - a * float(kernels.h(q)), a * (1 - q) * (slope - a * float(kernels.h(q, order=1)) * v)
@@ -121,7 +121,7 @@ def particle_states(
 
 
 class _Population(TwoLayerStart):
-    """Parameters and experiment of the two population laws. The experiment uses one fresh sample set per step."""
+    """Parameters and experiment of the two population laws. The experiment draws d fresh samples at every step."""
 
     status = "theorem"
     references = ("montanari2025dynamical", "mei2018mean")
@@ -138,7 +138,10 @@ class _Population(TwoLayerStart):
     tolerance: float = parameter(1e-11, kind="solver", above=0, most=1e-3, scale="log", finer=0.1)
 
     def _with_errors(self, path: Trajectory, error: Callable[[Floats, Floats], Floats], values: dict[str, Floats]) -> Values:
-        """Return the observables with their numerical errors. The error of the test error comes from moving the state by its own."""
+        """Return the observables with their numerical errors.
+
+        The accuracy of the test error is its change when the state moves by its own numerical error.
+        """
         shifted = [error(*(path.states + side * path.errors).T[:2]) for side in (-1, 1)]
         spread = float(np.abs(shifted[1] - shifted[0]).max())
         errors = dict(zip(("second_layer", "overlap", "correlation"), path.errors, strict=False))
@@ -147,13 +150,12 @@ class _Population(TwoLayerStart):
     def _descend(self, draw: Draw, dimension: int, width: int, correlation: float, times: Floats, step: float) -> Values:
         """Run one-pass stochastic descent of a network with these kernels, with d fresh samples per step."""
         from limitlab.laws.dmft._finite import training
-        from limitlab.laws.dmft._finite import training as samples
 
         kernels = self.kernels()
-        w, direction = samples.exchangeable_weights(draw.rng, dimension, width, self.overlap_at_start, correlation)
-        functions = samples.hermite_functions(kernels)
+        w, direction = training.exchangeable_weights(draw.rng, dimension, width, self.overlap_at_start, correlation)
+        functions = training.hermite_functions(kernels)
         if self.activation is not None:
-            functions = samples.network_functions(self.activation, self.target_function)
+            functions = training.network_functions(self.activation, self.target_function)
         a = np.full(width, self.start_second_layer)
         track = training.one_pass_descent(draw.rng, functions, w, a, direction, self.noise, times, step)
         values = training.observables(track, kernels, direction, self.noise)
@@ -193,7 +195,7 @@ class PopulationFlow(_Population):
     start_correlation: float | None = parameter(None, note="None: the square of start_overlap", least=-1, most=1)
 
     def draw_cost(self, size: int) -> Cost:
-        """Return the cost of a draw with one sample per step."""
+        """Return the cost of a draw with d fresh samples per step."""
         return Cost(1e5 + 10.0 * self.width * size, 3e3 * self.width * size**2 * max(latest(self), 1.0))
 
     @model_validator(mode="after")
@@ -261,7 +263,7 @@ class MeanFieldSingleIndex(_Population):
     )
 
     def draw_cost(self, size: int) -> Cost:
-        """Return the cost of a draw with `size` neurons in four times as many dimensions and one sample per step."""
+        """Return the cost of a draw with `size` neurons in d = 4 `size` dimensions and d fresh samples per step."""
         return Cost(60.0 * size**2, 4e3 * size**3 * max(latest(self), 1.0))
 
     def predicted(self, times: Floats) -> Values:

@@ -1,4 +1,4 @@
-"""Least squares from any start, the only loss here whose descent has a closed form (by the Marchenko-Pastur law).
+"""Least squares from any start, with a closed form of gradient flow and gradient descent that uses the Marchenko-Pastur law.
 
 Setting.  y = <theta_*, x> + noise e, R_hat = (1/2n) sum (y - <theta, x>)^2; gradient flow theta' = -grad R_hat, or descent.
 Result.   Let mu be the limit law of the eigenvalues l of X'X/n, n/d -> delta. After time t or k steps an eigendirection's error is

@@ -43,7 +43,7 @@ POINTS = 10
 """Points per octave of the multi-resolution memory. At m = 40, t = 10 m it changes the second layer by 2e-4 of its value."""
 
 STEPS = {"gaussian": 0.25, "network": 0.1, "sgd": 0.02}
-"""Time steps of the simulations times the fastest rate at the start. Single samples of a network can be much faster than this rate."""
+"""Time steps of the simulations, multiplied by the fastest rate at the start. Single samples of a network can relax much faster."""
 
 CAVEAT = "exact for the Gaussian model; for a real network the error does not vanish with d, but shrinks with the width"
 
@@ -137,7 +137,7 @@ class TwoLayerDynamics(TwoLayerStart):
         return Cost(1e5 + 1.1 * entries, 1e7 + 40.0 * entries * max(latest(self), 1.0))
 
     def limit_cost(self) -> Cost:
-        """Return the cost of functions of two times."""
+        """Return the cost of storing and computing functions of two times."""
         return Cost(1e6 + 5.0 * self.solver_steps**2, 1e8 + 2e6 * self.solver_steps + 2e3 * self.solver_steps**2)
 
     @model_validator(mode="after")
@@ -207,7 +207,7 @@ class TwoLayerDynamics(TwoLayerStart):
         return result
 
     def predicted(self, times: Floats) -> Values:
-        """Return the limit at the times of the law, with the error that the grids imply.
+        """Return the limit at the times of the law, with the error estimates of the extrapolation over grids.
 
         The notes give the product of step and fastest local rate, and whether a train error below zero was clipped.
         """
@@ -236,20 +236,19 @@ class TwoLayerDynamics(TwoLayerStart):
         return xr.Dataset({name: (("time", "earlier"), array) for name, array in data.items()}, coords)
 
     def measured(self, draw: Draw, times: Floats) -> Values:
-        """Train one draw of samples and start by gradient flow (or stochastic descent)."""
+        """Train a random start on random samples, by gradient flow or by stochastic descent."""
         from limitlab.laws.dmft._finite import gaussian_model, training
-        from limitlab.laws.dmft._finite import training as samples
 
         rng, kernels, n = draw.rng, self.kernels(), draw.count("sample_ratio")
-        w, direction = samples.exchangeable_weights(
+        w, direction = training.exchangeable_weights(
             rng, draw.size, self.width, self.overlap_at_start, self.correlation_at_start
         )
         if self.experiment_model == "gaussian":
             data = gaussian_model.gaussian_samples(rng, kernels, n, direction, self.noise)
         else:
             assert self.activation is not None
-            functions = samples.network_functions(self.activation, self.target_function)
-            data = samples.network_samples(rng, functions, n, direction, self.noise)
+            functions = training.network_functions(self.activation, self.target_function)
+            data = training.network_samples(rng, functions, n, direction, self.noise)
         a = np.full(self.width, self.start_second_layer)
         step = STEPS[self.experiment_model] / max(1.0, self.fastest_rate())
         speed = 0.0 if self.frozen else 1.0
@@ -289,7 +288,7 @@ def _solved(law: TwoLayerDynamics) -> _Solved:
             estimate=dict(result.values),
             accuracy=accuracy,
         )
-    if stiffness > 1 and accuracy > 1e-3:  # the scheme is stable there, and the accuracy shows a fast mode that matters
+    if stiffness > 1 and accuracy > 1e-3:  # the scheme is stable there, and if the fast mode matters, the accuracy is poor
         warnings.warn(
             f"step times fastest rate = {stiffness:.2g} with solver_steps = {law.solver_steps}: above 1 the fastest mode is not "
             "resolved",

@@ -62,7 +62,7 @@ class DeepNetworks:
         return cls(weights, biases, activation, weight_std, bias_std)
 
     def with_mirror_images(self) -> DeepNetworks:
-        """Return the networks and their mirror images (last layer times -1), which are as likely and have opposite outputs."""
+        """Return the networks and their mirror images (last layer times -1), which have the same probability and opposite outputs."""
         weights = [np.concatenate([part, part]) for part in self.weights[:-1]]
         biases = [np.concatenate([part, part]) for part in self.biases[:-1]]
         weights.append(np.concatenate([self.weights[-1], -self.weights[-1]]))
@@ -70,7 +70,7 @@ class DeepNetworks:
         return DeepNetworks(weights, biases, self.activation, self.weight_std, self.bias_std)
 
     def signals(self, X: Array) -> tuple[list[Array], list[Array]]:
-        """Return the inputs of every layer per square root of their number, s(h^k)/sqrt(m), and its outputs h^(k+1)."""
+        """Return the inputs of every layer, divided by the square root of their number, s(h^k)/sqrt(m), and its outputs h^(k+1)."""
         signal = np.broadcast_to(X / np.sqrt(X.shape[-1]), (len(self.weights[0]), *X.shape))
         ins, outs = [], []
         for weights, biases in zip(self.weights, self.biases, strict=True):

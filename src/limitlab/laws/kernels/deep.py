@@ -10,7 +10,8 @@ Result.   docs/theory/tangent_kernels.md, equations (1)-(2): with T and T' the d
 
 Status.   Theorem (Neal 1996; Lee et al. 2018; Jacot, Gabriel and Hongler 2018).
 
-The kernels are computed in blocks of rows, for equal tables only in the lower half. The memory is that of the result and of one block.
+The kernels are computed in blocks of rows. If both tables are equal, only the lower half is computed. The memory is that of the result
+and of one block.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ __all__ = ["nngp", "ntk"]
 
 Array = NDArray[Any]
 
-ROWS = 128  # of a block
-ENTRIES = 1 << 18  # of the temporary arrays of activations other than relu
+ROWS = 128  # rows of a block
+ENTRIES = 1 << 18  # entries of the temporary arrays of activations other than relu
 LARGEST_SCALE = 1e150  # so that its square does not overflow
 
 
@@ -58,7 +59,7 @@ def nngp(
     activation
         A name, a function of arrays or an `Activation`.
     weight_std, bias_std
-        Standard deviations of weights (times 1/sqrt(fan-in)) and biases.
+        Standard deviations of the weights, before the division by the root of the number of inputs, and of the biases.
     dtype
         Type of the result. float32 needs half the memory and has about seven digits.
     threads
@@ -150,7 +151,7 @@ def _kernel(
 
 
 class _Blocks:
-    """The kernel of two tables, computed in blocks of rows; each block is finished for all layers before it is stored."""
+    """The kernel of two tables, computed in blocks of rows. A block is stored after its last layer only."""
 
     def __init__(
         self, X: Array, Y: Array, rows: Array, columns: Array, scale: float, weight: float, bias: float, s: Activation,

@@ -39,7 +39,7 @@ LEFT_OUT = 1e-13
 """Largest share of E s^2 (and of E s'^2) that a series may omit."""
 
 TOLERATED = 1e-12
-"""Largest error of the series for a pair (smaller with its correlation). Beyond it the pair is averaged by a rule."""
+"""Largest error of the series for a pair (it falls as |rho| falls). A pair with a larger error is averaged by a quadrature rule."""
 
 RELIABLE = 3e-6
 """Largest share that the longest series may omit. Beyond it the error of its coefficients exceeds 5e-11 (measured for tanh)."""
@@ -103,7 +103,7 @@ def dual_matrix(activation: Activation, q1: Array, q2: Array, c: Array) -> Duals
 
 
 def _relu_matrix(roots1: Array, roots2: Array, c: Array) -> Duals:
-    """Return the closed form from a compiled function, one layer of the fused pass with a tangent kernel of 2 and no biases."""
+    """Return the closed form for relu from a compiled function."""
     from limitlab.laws.kernels._fused import relu_duals
 
     value = np.array(c, dtype=float, order="C")
@@ -234,7 +234,7 @@ def _series(activation: Activation, q1: Array, q2: Array, c: Array) -> Duals:
     # a variance of 0 has rho = 0, and only the first term remains, the mean of the slope
     duals = Duals(_horner(values, at1, at2, rho), _horner(slopes, at1, at2, rho))
     left1, left2 = left_out[at1], left_out[at2]
-    # by Cauchy and Schwarz; if one of the series omits much, the rule for its coefficients is too short
+    # the bound of Cauchy and Schwarz; if a series omits much, the quadrature rule of its coefficients has too few nodes
     doubtful = (np.sqrt(left1 * left2) * np.abs(rho) ** len(slopes) > TOLERATED) | (np.maximum(left1, left2) > RELIABLE)
     if doubtful.any():
         _correct(activation, duals, doubtful, *np.broadcast_arrays(q1, q2, c))
@@ -274,7 +274,7 @@ def _horner(table: Array, at1: Array, at2: Array, rho: Array) -> Array:
 
 
 def coefficients(activation: Activation, variances: Array) -> tuple[Array, Array, Array]:
-    """Return Hermite coefficients of s(sqrt(q) z) and s'(sqrt(q) z), shape (degree, variances), and the share that they omit.
+    """Return Hermite coefficients of s(sqrt(q) z) and s'(sqrt(q) z), shape (degree, variances), and the share of squares that they omit.
 
     The series is the shortest that omits at most 1e-13 of E s^2 and E s'^2, or the longest.
 
@@ -462,7 +462,7 @@ def _half(step: float, steepness: Array) -> Array:
 
 
 def _chunks(members: NDArray[np.intp], work: Array) -> list[NDArray[np.intp]]:
-    """Return groups of neighbours in the order of their work, each as large as memory allows."""
+    """Return groups of pairs of similar work, each as large as memory allows."""
     if not members.size:
         return []
     heaviest = np.maximum.accumulate(work[members])
@@ -491,7 +491,8 @@ def _trapezoid(
 def _settled(sums: list[Array], scale: Array, tolerance: float) -> NDArray[np.bool_]:
     """Return whether the finest sum meets the tolerance.
 
-    This holds if its difference to the coarse sum does, or if the errors are squared at every halving.
+    It does if its difference to the next coarser sum meets the tolerance. It also does if every halving of the step squares the
+    error and the square of this difference meets the tolerance.
     """
     (fine, coarse, coarser), unit = sums, np.maximum(scale, 1e-300)
     last, before = np.abs(fine - coarse) / unit, np.abs(coarse - coarser) / unit

@@ -230,7 +230,11 @@ NESTED = ("pjit", "jit", "closed_call")
 
 @dataclass(frozen=True)
 class Use:
-    """The action of an array of parameters, with the path to the product in the nested program, operand number, and factor."""
+    """The matrix product in which an array of parameters acts.
+
+    `path` locates the product in the nested program, `operand` is the position of the array in it (0 or 1), and the array enters
+    multiplied by `factor`.
+    """
 
     path: Path
     operand: int
@@ -239,7 +243,7 @@ class Use:
 
 @dataclass(frozen=True)
 class Signals:
-    """Signals of a batch of inputs for one array.
+    """The signals at one array of parameters for a batch of inputs.
 
     `inside` is factor x a, shape (inputs, places, channels), and `back` is df/dz, shape (inputs, outputs, places, columns).
     """
@@ -320,7 +324,7 @@ class LayerProducts:
         return Signals(use.factor * inside, back)
 
     def _run(self, program: Any, consts: Any, inputs: Any, added: Any, seen: dict[int, Any], path: Path) -> list[Any]:
-        """Run the program with something added to the products in `places`, and write their other operands into `seen`."""
+        """Run the program with `added` added to the products in `places`, and write the other operands of these products into `seen`."""
         known: dict[Any, Any] = dict(zip((*program.constvars, *program.invars), (*consts, *inputs), strict=True))
 
         def read(atom: Any) -> Any:
@@ -342,7 +346,10 @@ class LayerProducts:
 
 
 def evaluated(line: Any, values: list[Any]) -> list[Any]:
-    """Return the results of one line of a program, as in JAX's guide to interpreters; older versions separate inner functions."""
+    """Return the results of one line of a program, as in JAX's guide to interpreters.
+
+    Older versions of JAX return inner functions and options separately.
+    """
     bound = line.primitive.get_bind_params(line.params)
     functions, options = bound if isinstance(bound, tuple) else ((), bound)
     results = line.primitive.bind(*functions, *values, **options)
@@ -353,7 +360,8 @@ def gram_products(first: Signals, second: Signals) -> Array:
     """Return products of derivatives by one array between all inputs and outputs, shape (n, outputs, m, outputs)."""
     n, outputs, places, columns = first.back.shape
     channels, m = first.inside.shape[-1], len(second.inside)
-    if places * places * n * m * outputs > (n + m) * channels * columns:  # with many places the derivatives are smaller
+    # with many places the derivatives are smaller than the Gram matrices
+    if places * places * n * m * outputs > (n + m) * channels * columns:
         whole = [np.einsum("isk,icsf->ickf", side.inside, side.back, optimize=True) for side in (first, second)]
         tables = [table.reshape(len(table) * outputs, -1) for table in whole]
         return np.asarray(tables[0] @ tables[1].T).reshape(n, outputs, m, outputs)

@@ -84,7 +84,7 @@ def decay(values: Array, samples: int, times: Array, step: float, ridge: float) 
 
 
 def learned(values: Array, left: Array, samples: int, times: Array, ridge: float) -> Array:
-    """Return phi_t(l) = (1 - e_t)/(l + ridge), continued by t/n to l + ridge = 0 (by 0 at infinite time)."""
+    """Return phi_t(l) = (1 - e_t)/(l + ridge), with the value t/n at l + ridge = 0 (0 at infinite time)."""
     total = np.broadcast_to(values + ridge, left.shape)
     gone = np.where(left > 0.5, -np.expm1(np.log(np.maximum(left, 0.5))), 1 - left)  # without loss of digits at small times
     at_zero = np.broadcast_to(np.where(np.isinf(times), 0.0, times)[:, None] / samples, left.shape)
@@ -239,7 +239,7 @@ class KernelGradientFlow(Law):
         "test_square": observable("mean squared output over test inputs and starts", r"\mathbb{E} f_t(x)^2"),
     }
     simulation = Experiment("width m of every hidden layer", sizes=(32, 64, 128), draws=40)
-    # Two layers and three, two activations, steps that are not small, biases, labels above 1
+    # Two and three layers, two activations, steps that are not small, biases, labels above 1
     points = (
         dict(bias_std=0.3, weight_std=1.2, label_size=1.5, step=0.6, times=(1.2, 6.0, 18.0), networks=50),
         dict(
@@ -259,7 +259,7 @@ class KernelGradientFlow(Law):
     activation: Activation = parameter("erf")
     weight_std: float = parameter(1.0, note="divided by the root of the number of inputs", above=0)
     bias_std: float = parameter(0.1, least=0)
-    samples: int = parameter(6, note="in fixed places", least=1)
+    samples: int = parameter(6, note="at fixed inputs", least=1)
     dimension: int = parameter(10, note="of the inputs", least=1)
     label_size: float = parameter(2.0, above=0)
     step: float = parameter(0.5, note="0 is gradient flow", symbol=r"\eta", least=0)
@@ -293,7 +293,7 @@ class KernelGradientFlow(Law):
         )
 
     def data(self) -> tuple[Array, Array, Array]:
-        """Return training inputs, labels, and 8 test inputs, all fixed waves."""
+        """Return training inputs, labels and 8 test inputs, which are fixed tables of sines and cosines."""
         X = 1.3 * waves(self.samples, self.dimension, 0.0)
         return X, self.label_size * np.cos(1.1 * np.arange(self.samples)), waves(8, self.dimension, 10.0)
 
@@ -317,7 +317,11 @@ class KernelGradientFlow(Law):
         )
 
     def _kernel_error(self, theta: Array, time: float) -> float:
-        """Return the error of the outputs, the error of the kernel times the e-folds until the slowest direction is learned."""
+        """Return an estimate of the error of the outputs.
+
+        It is the error of the kernel times 1 + the number of e-folds of the fastest mode until the time, or until the slowest mode is
+        learned.
+        """
         values = np.linalg.eigvalsh(theta)
         folds = min(time * values[-1] / self.samples, values[-1] / max(values[0], 1e-300))
         return relative_error(self.activation, np.diagonal(theta)) * (1 + float(folds))

@@ -3,7 +3,7 @@
 Setting.  f(x) = (alpha/sqrt(m)) sum_j b_j s(<w_j, x>), b_j = +-1 fixed (half of each), w_j uniform unit vectors, only the w_j trained, by
           gradient flow on |y - f|^2/(2n). s_min and s_max are the extreme singular values of the Jacobian at the start, Delta = |y - f_0|,
           and L = alpha m^(-1/2) sup|s''| max|x_i| |X|_op bounds the Lipschitz constant of the Jacobian everywhere.
-Result.   docs/theory/lazy_training.md, equations (1)-(5): if 4 L Delta < s_min^2 then for all t
+Result.   docs/theory/lazy_training.md, equations (1)-(4): if 4 L Delta < s_min^2 then for all t
 
               |y - f_t|^2 <= |y - f_0|^2 exp(-s_min^2 t/(2n)),      |theta_t - theta_0| <= 2 Delta/s_min,
               |theta_t - thetabar_t| <= min(3 Delta/s_min, 28 L s_max^2 Delta^2/s_min^5).
@@ -83,7 +83,7 @@ class LazyCertificate:
 
     @property
     def sharper_deviation_bound(self) -> float:
-        """The deviation bound min(3 Delta/s, (8 + 20 s_max^2/s^2) L Delta^2/s^3), s = s_min, before its terms were joined."""
+        """The deviation bound min(3 Delta/s, (8 + 20 s_max^2/s^2) L Delta^2/s^3), s = s_min, whose terms the simpler bound combines."""
         s = self.sigma_min
         second = (8 + 20 * (self.sigma_max / s) ** 2) * self.lipschitz * self.residual**2 / s**3
         return min(3 * self.residual / s, second)
@@ -273,7 +273,7 @@ class LazyTraining(Law):
         return self
 
     def draw_cost(self, size: int) -> Cost:
-        """Return the cost of networks with their flows, which need less time per weight in higher dimension."""
+        """Return the cost of networks and their flows, whose time per weight grows with the dimension above 100."""
         weights = self.networks * size * float(self.dimension)
         return Cost(10.0 * weights + 1e5, 2e3 * weights * max(1.0, self.dimension / 100) + self.samples**3)
 
@@ -286,7 +286,7 @@ class LazyTraining(Law):
         )
 
     def data(self) -> tuple[Array, Array]:
-        """Return inputs with entries of variance 1, and labels, both fixed waves."""
+        """Return inputs with entries of variance 1, and labels. Both are fixed tables of sines and cosines."""
         return np.sqrt(2) * waves(self.samples, self.dimension), self.label_size * np.cos(1.1 * np.arange(self.samples))
 
     def limits(self, radial: int = 20) -> tuple[Array, Array]:

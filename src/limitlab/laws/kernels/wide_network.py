@@ -2,8 +2,9 @@
 
 Setting.  The network of `limitlab.laws.kernels.deep` at two inputs x, x' with fixed |x|, |x'| (over sqrt(d)) and fixed cosine between them.
 Limit.    Width m -> infinity (the size) at a fixed number of layers.
-Result.   f(x), f(x') are Gaussian with covariance Sigma^L and their derivatives have products Theta^L (docs/theory/tangent_kernels.md,
-          eqs. 1-2), so that E cos((f(x) + f(x'))/2) -> exp(-(Sigma(x,x) + 2 Sigma(x,x') + Sigma(x',x'))/8), eq. (10).
+Result.   f(x), f(x') are Gaussian with covariance Sigma^L and the inner product of their derivatives is Theta^L
+          (docs/theory/tangent_kernels.md, eqs. 1-2), so that
+          E cos((f(x) + f(x'))/2) -> exp(-(Sigma(x,x) + 2 Sigma(x,x') + Sigma(x',x'))/8), eq. (10).
 Status.   Theorem (Neal 1996; Jacot, Gabriel and Hongler 2018). Means differ by order 1/m, single networks by order 1/sqrt(m).
 """
 
@@ -25,7 +26,7 @@ __all__ = ["WideNetwork"]
 
 Array = NDArray[Any]
 
-OUTPUTS = 64  # of every network, which are draws of the last layer over one set of hidden layers
+OUTPUTS = 64  # outputs of every network; each is a draw of the last layer over the same hidden layers
 
 
 class WideNetwork(Law):
@@ -83,7 +84,7 @@ class WideNetwork(Law):
         return math.sqrt(2) * np.array([[first, 0.0], [second * turned[0], second * turned[1]]])
 
     def predicted(self) -> Values:
-        """Return the recursions (1) and (2)."""
+        """Return the values of the recursions (1) and (2)."""
         options = (None, self.layers, self.activation, self.weight_std, self.bias_std)
         sigma, theta = nngp(self.inputs(), *options), ntk(self.inputs(), *options)
         return dict(
@@ -96,7 +97,7 @@ class WideNetwork(Law):
         )
 
     def measured(self, draw: Draw) -> Values:
-        """Return means over networks of one width of covariances given the hidden layers, outputs, and tangent kernels."""
+        """Return means over networks of the output covariance given the hidden layers, of the cosine, and of the tangent kernel."""
         X = self.inputs()
         widths = (2, *(draw.size,) * (self.layers - 1), OUTPUTS)
         nets = DeepNetworks.start(draw.rng, self.networks, widths, self.activation, self.weight_std, self.bias_std)

@@ -1,8 +1,9 @@
 """Double descent in width on real images, by networks that are trained to interpolation at many widths.
 
-With n training images (n times the outputs residuals) and p parameters, the test error of networks trained to the end has a peak near p = n
-and falls again beyond it. The train loss drops by ten orders of magnitude there (docs/theory/interpolating_networks.md, section 3).
-This is an observation and not a theorem. The law `WidthDoubleDescent` gives the limit of the second descent.
+Let n be the number of training images times the number of outputs, and p the number of parameters. The test error of networks that are
+trained to the end has a peak near p = n and falls again beyond it. At the peak the train loss drops by ten orders of magnitude
+(docs/theory/interpolating_networks.md, section 3). This is an observation and not a theorem. The law
+`WidthDoubleDescent` gives the limit of the second descent.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ FLAT = 1e-9
 """Eigenvalues below this count as zero. At interpolation the residual leaves about 1e-12."""
 FITTED = 1e-11
 """Root mean square residual that counts as interpolation."""
-TRIES = 8
+TRIES = 8  # starts from which training is tried
 
 
 @dataclass(frozen=True)
@@ -85,9 +85,8 @@ def hessian_inertia(
 def hessian_parts(
     dimension: int, width: int, samples: int, interpolate: bool, seed: int, residual: float = 0.0
 ) -> tuple[Array, Array]:
-    """Return J and E at the point that `hessian_inertia` describes."""
-    from limitlab.laws.landscapes._levenberg import levenberg_marquardt
-    from limitlab.laws.landscapes._plain_tanh import PlainTanh
+    """Return J and E at the point at which `hessian_inertia` counts signs, for the same arguments."""
+    from limitlab.laws.landscapes._levenberg import PlainTanh, levenberg_marquardt
 
     network = PlainTanh(dimension, width)
     rng = np.random.default_rng(seed)

@@ -171,7 +171,7 @@ class WidthDoubleDescent(Interpolating):
         )
 
     def measured(self, draw: Draw) -> Values:
-        """Train one network."""
+        """Train one network on the labels of the task."""
         return self.trained(draw, self.task().y)
 
 
@@ -206,8 +206,8 @@ class RandomLabels(Interpolating):
     def measured(self, draw: Draw) -> Values:
         """Train one network on random labels (fair coins).
 
-        With labels and last layer times -1 the same training gives -f, a draw of the same probability. The squared error is the
-        mean of both.
+        If labels and last layer change their signs, training gives -f, and this draw has the same probability. The excess risk is
+        the mean over both draws.
         """
         labels = 1.0 - 2.0 * draw.rng.integers(0, 2, (self.samples, 1))
         values = self.trained(draw, labels)

@@ -5,7 +5,7 @@ Setting.  Whitened inputs, labels y = S x with singular values s_1 > s_2 > ... o
 Limit.    Infinitely many samples at fixed dimensions.
 Result.   Modes do not mix, and the network learns one after another (docs/theory/landscapes.md, eqs. 1 and 2):
 
-              a(t) = s e^{4 s t} / (e^{4 s t} - 1 + s/a_0),     with half of this strength at t = log(s/a_0 - 1) / (4 s).
+              a(t) = s e^{4 s t} / (e^{4 s t} - 1 + s/a_0),     which is s/2 at t = log(s/a_0 - 1) / (4 s).
 
           Critical points select at most r modes. All except the top r modes are strict saddles of known index (eq. 3).
 Status.   Theorem (Saxe, McClelland, Ganguli 2014 for the dynamics; Baldi and Hornik 1989 for the landscape). The index is derived, and the
@@ -86,7 +86,9 @@ def saddle_index(
     """
     s, learned = [float(value) for value in spectrum], sorted(set(selected))
     if not s or min(s) <= 0 or len(set(s)) < len(s):
-        raise Refused(f"spectrum = {tuple(s)} is not allowed: must be distinct numbers above 0 (ties make zero modes)")
+        raise Refused(
+            f"spectrum = {tuple(s)} is not allowed: must be distinct numbers above 0, because equal ones make eigenvalues of the Hessian 0"
+        )
     if hidden < 1 or len(learned) != len(selected) or len(learned) > hidden:
         raise Refused(f"selected = {tuple(selected)} is not allowed: must be at most hidden = {hidden} different modes")
     if learned and not 0 <= learned[0] <= learned[-1] < len(s):
@@ -154,7 +156,7 @@ class LinearNetwork(Law):
         return {"time": self.times, "mode": np.arange(len(self.singular_values))}
 
     def predicted(self, times: Array) -> Values:
-        """Return equations (1) and (2)."""
+        """Return the values of equations (1) and (2)."""
         return {
             "modes": modes(self.singular_values, self.start, times),
             "half_time": half_times(self.singular_values, self.start),

@@ -22,8 +22,8 @@ __all__ = ["Minima", "digits_minima"]
 Array = NDArray[Any]
 
 COMPONENTS, TESTS = 10, 597
-BAD_GOAL = 1e-8  # train loss of the fit that makes a bad start, which has to interpolate itself
-ITERATIONS, DAMPING = 400, 1.0  # of Levenberg-Marquardt; they influence the minima that are found
+BAD_GOAL = 1e-8  # train loss at which the bad start counts as fitted to its labels
+ITERATIONS, DAMPING = 400, 1.0  # of Levenberg-Marquardt; both influence the minimum at which training ends
 
 
 @dataclass(frozen=True)

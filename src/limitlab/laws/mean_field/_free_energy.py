@@ -186,7 +186,7 @@ def erf_density(
 
 
 def _grid(beta: float, penalty: float, teacher: float, mean: float, std: float, cells: int) -> tuple[float, int]:
-    """Return the distance of the walls and a number of cells, at least `cells`, that resolves the start and the state at rest."""
+    """Return the distance of the walls from 0, and a number of cells, at least `cells`, that resolves the start and the state at rest."""
     reach = max(math.sqrt(WALLS / (beta * penalty)), abs(mean) + 9 * std, abs(teacher) + 1.0)
     needed = max(cells, math.ceil(cells * reach * math.sqrt(beta) / 30), math.ceil(4 * reach / std))
     if needed > LARGEST:

@@ -113,7 +113,9 @@ def chi_nodes(dimension: int, count: int) -> Nodes:
 
 
 def radius_nodes(dimension: int, initial_scale: float, count: int) -> Nodes:
-    """Return quantiles of the radius of w ~ N(0, (s0^2 / d) I) and their weights. The flow moves them with the mass.
+    """Return quantiles of the radius of w ~ N(0, (s0^2 / d) I) and their weights.
+
+    The flow moves the points, and their weights stay constant.
 
     >>> nodes = radius_nodes(40, 0.8, 200)
     >>> round(float(nodes.weights @ nodes.points**2), 7)

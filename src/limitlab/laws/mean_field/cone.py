@@ -8,8 +8,8 @@ Result.   If a_i > |w_i| at the start for all i, no a_i changes its sign, and f 
               R -> min over measures mu >= 0 on directions of mean (y - int relu(<u, x>) mu(du))^2,                      (6)
 
           a convex problem (docs/theory/landscapes.md), whose value is above the minimum 0. With both signs R -> 0.
-Status.   Derived. (6) is proved to be a lower bound of the risk at every time; experiments show that the flow attains it. For both
-          signs, every limit of the flow is a minimum by a theorem (Chizat and Bach 2018); experiments show that it converges.
+Status.   Derived. The minimum in (6) is proved to be a lower bound of the risk at every time, eq. (5). In experiments the flow attains
+          it. For both signs, every limit of the flow is a minimum by a theorem (Chizat and Bach 2018); experiments show that it converges.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ ROUNDING = 1e-9
 
 @functools.lru_cache(maxsize=64)
 def cone_risk(angle: float, inputs: int, directions: int) -> float:
-    """Return the value (6) with directions 2 pi k / `directions`, by non-negative least squares.
+    """Return the minimum in (6) over measures on the directions 2 pi k / `directions`, by non-negative least squares.
 
     >>> round(cone_risk(2.0, 200, 2000), 7)
     0.2278816

@@ -158,7 +158,7 @@ class NoisyMeanField(Law):
         return {**dict(zip(names, values.T, strict=True)), "accuracy": dict(zip(names, errors, strict=True))}
 
     def measured(self, draw: Draw, times: Array) -> Values:
-        """Integrate `size` particles of (10), and estimate the entropy from distances between neighbours."""
+        """Integrate `size` particles of (10), and estimate the entropy from the distances between neighbouring weights."""
         from limitlab.laws.mean_field._training import langevin
 
         network = self._network()

@@ -103,7 +103,9 @@ class OutputScale(Law):
 
     scale: float = parameter(4.0, above=0, most=1e6, scale="log")
     initialisation: Literal["generic", "paired", "signs"] = parameter(
-        "generic", "second layer at the start", note="around 1; twins a and -a with the same first layer; independent signs"
+        "generic",
+        "second layer at the start",
+        note="generic: around 1; paired: a and -a with the same first layer; signs: around 1 or -1",
     )
     second_layer_spread: float = parameter(
         0.3, "standard deviation of the second layer's size at the start", note="around 1", symbol="s_a", least=0, most=2

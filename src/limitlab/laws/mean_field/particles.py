@@ -15,6 +15,9 @@ Status.   Theorem for the limit (Mei, Montanari, Nguyen 2018) and for Gaussian f
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -22,10 +25,92 @@ from limitlab._core.cost import Cost, latest
 from limitlab.laws import Draw, Experiment, Law, Values, observable, parameter, shared
 from limitlab.laws.mean_field.potentials import neuron_interaction
 from limitlab.models.activations import Activation
+from limitlab.numerics.ode import states_at
 
 __all__ = ["MeanFieldParticles"]
 
 Array = NDArray[np.float64]
+
+THIRD = 1e-4  # step of the difference that gives the third derivative of an activation
+
+
+class Response(NamedTuple):
+    """Arrays over times of the risk and of the limits of N Var R_N and N (E R_N - R)."""
+
+    risk: Array
+    fluctuation: Array
+    bias: Array
+
+
+@dataclass(frozen=True)
+class ScalarFlow:
+    """The flow of neurons sigma(theta x) of one weight, with its first two derivatives in the distribution at the start.
+
+    The nodes theta_j of a discrete distribution with shares w_j move by theta_j' = 2 E (y - f) x sigma'(theta_j x), where
+    f = sum_j w_j sigma(theta_j x). If a share e of the distribution at the start moves to node k, the nodes change by
+    e theta^1 + e^2 theta^2 / 2 and the output by e f^1 + e^2 f^2 / 2. These coefficients solve linear equations along the flow, eqs. (18)
+    and (19), which are integrated for all k together. `inputs` and `weights` are a quadrature rule for x, with the targets `labels`.
+    """
+
+    activation: Activation
+    inputs: Array
+    weights: Array
+    labels: Array
+
+    def slopes(self, theta: Array) -> tuple[Array, Array, Array, Array]:
+        """Return sigma and its derivatives in theta, x sigma', x^2 sigma'' and x^3 sigma''', for every node at every input."""
+        z, x = theta[:, None] * self.inputs, self.inputs
+        second = self.activation.second_derivative
+        third = (second(z + THIRD) - second(z - THIRD)) / (2 * THIRD)
+        return self.activation(z), x * self.activation.derivative(z), x**2 * second(z), x**3 * third
+
+    def velocity(self, theta: Array, shares: Array) -> Array:
+        """Return 2 E (y - f) x sigma'(theta_j x), eq. (1)."""
+        z = theta[:, None] * self.inputs
+        pull = 2 * self.weights * (self.labels - shares @ self.activation(z))
+        return np.asarray((self.inputs * self.activation.derivative(z)) @ pull)
+
+    def changes(self, theta: Array, first: Array, second: Array, shares: Array) -> tuple[Array, Array, Array, Array]:
+        """Return the velocities of theta^1 (`first`) and theta^2 (`second`), one row per k, and the first two derivatives of the risk."""
+        value, slope, curve, jerk = self.slopes(theta)
+        residual = self.weights * (self.labels - shares @ value)
+        weighted = shares[:, None] * slope
+        f1 = value - shares @ value + first @ weighted  # eq. (18)
+        moved = np.diagonal(first)[:, None] * slope - first @ weighted
+        f2 = 2 * moved + first**2 @ (shares[:, None] * curve) + second @ weighted  # eq. (19)
+        stiffness, bend = 2 * curve @ residual, 2 * jerk @ residual
+        v1 = first * stiffness - 2 * (f1 * self.weights) @ slope.T
+        v2 = second * stiffness + first**2 * bend - 4 * first * ((f1 * self.weights) @ curve.T)
+        v2 -= 2 * (f2 * self.weights) @ slope.T
+        return v1, v2, -2 * f1 @ residual, 2 * f1**2 @ self.weights - 2 * f2 @ residual
+
+    def risk(self, theta: Array, shares: Array) -> float:
+        """Return E (y - f)^2."""
+        return float(self.weights @ (self.labels - shares @ self.activation(theta[:, None] * self.inputs)) ** 2)
+
+    def response(self, nodes: Array, shares: Array, times: Array, tolerance: float = 1e-8) -> Response:
+        """Return the risk of the flow and the variance and bias that it implies for finite networks, eqs. (16-17).
+
+        >>> from limitlab.numerics.gaussian import hermite_rule
+        >>> x, w = hermite_rule(20)
+        >>> run = ScalarFlow(Activation("identity"), x, w, 2 * x).response(x, w, np.array([0.0, 1.0]))  # theta ~ N(0, 1), target 2 x
+        >>> (run.risk / 4).round(8).tolist(), (run.fluctuation / 16).round(8).tolist(), run.bias.round(8).tolist()
+        ([1.0, 0.01831564], [1.0, 0.00033546], [1.0, 0.01831564])
+        """
+        count = nodes.size
+
+        def velocity(time: float, flat: Array) -> Array:
+            theta, (first, second) = flat[:count], flat[count:].reshape(2, count, count)
+            v1, v2, *_ = self.changes(theta, first, second, shares)
+            return np.concatenate([self.velocity(theta, shares), v1.ravel(), v2.ravel()])
+
+        start = np.concatenate([nodes, np.zeros(2 * count**2)])
+        rows = []
+        for state in states_at(velocity, start, times, tolerance):
+            theta, (first, second) = state[:count], state[count:].reshape(2, count, count)
+            *_, r1, r2 = self.changes(theta, first, second, shares)
+            rows.append((self.risk(theta, shares), shares @ (r1 - shares @ r1) ** 2, shares @ r2 / 2))
+        return Response(*np.array(rows).T)
 
 
 class MeanFieldParticles(Law):
@@ -131,7 +216,6 @@ class MeanFieldParticles(Law):
         return np.asarray(np.sqrt(float(law.risk_fluctuation) / n + (float(law.risk_bias) / n) ** 2))
 
     def _response(self, times: Array, count: int) -> dict[str, Array]:
-        from limitlab.laws.mean_field._response import ScalarFlow
         from limitlab.numerics.gaussian import panel_rule
         from limitlab.numerics.quadrature import gaussian_quantiles
 

@@ -4,7 +4,7 @@ For neurons sigma(<theta, x>) on Gaussian inputs x ~ N(0, I) and a target phi(<t
 
     V(theta) = -E phi(<theta*, x>) sigma(<theta, x>),     U(theta, theta') = E sigma(<theta, x>) sigma(<theta', x>),
 
-Both are functions of three inner products (docs/theory/mean_field.md, eqs. 2-4). Three activations have closed forms; quadrature serves
+Both are functions of three inner products (docs/theory/mean_field.md, eqs. 2-4). Three activations have closed forms. Quadrature applies to
 every activation.
 """
 

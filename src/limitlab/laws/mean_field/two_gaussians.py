@@ -1,7 +1,7 @@
 """One-pass SGD of a wide network that separates two centred Gaussians, and its mean-field equation.
 
-Setting.  y = +-1 with equal probability, x given y is N(0, (1 + y Delta)^2 I_d); f(x) = (1/N) sum_i a(<w_i, x>), with `a` equal to one
-          level below t1, another above t2 and linear between; w_i ~ N(0, (s0^2/d) I) at the start; one sample per step,
+Setting.  y = +-1 with equal probability, x given y is N(0, (1 + y Delta)^2 I_d); f(x) = (1/N) sum_i a(<w_i, x>), with `a` equal to the
+          level s1 below t1 and s2 above t2, and linear between; w_i ~ N(0, (s0^2/d) I) at the start; one sample per step,
           w_i <- w_i + 2 eps (y - f) a'(<w_i, x>) x, in the time t = eps * samples.
 Limit.    N -> infinity and eps -> 0 at fixed d. The distribution of the weights solves a continuity equation and stays radial. The
           distribution of the radii is transported along characteristics (docs/theory/mean_field.md, eqs. 5-9).
@@ -33,6 +33,7 @@ Array = NDArray[np.float64]
 TOLERANCE = 1e-8  # of the integration along characteristics
 SHELLS = 40  # nodes in the length of the input; one more node is added for every `PER_SHELL` radii
 PER_SHELL = 20
+POTENTIAL_NODES = 2400  # nodes in the length of the input for `interaction` and `potential`
 
 
 class TwoGaussians(Law):
@@ -61,7 +62,7 @@ class TwoGaussians(Law):
         "radius_spread": observable("standard deviation of the length of the weights", r"\mathrm{sd}(r)"),
     }
     simulation = Experiment("number of neurons N (the step is `step` / N)", sizes=(50, 100, 200), draws=160, rate=1.0)
-    # Unequal classes, levels that are not opposite, and both signs of Delta; in few dimensions small networks are already wide
+    # Unequal classes, levels that are not opposite, and both signs of Delta; in few dimensions small networks are close to the limit
     points = (
         dict(
             separation=0.5,
@@ -203,6 +204,3 @@ class TwoGaussians(Law):
         from limitlab.laws.mean_field._radial import shell_table
 
         return shell_table(self.dimension, self.knots, self.levels)
-
-
-POTENTIAL_NODES = 2400

@@ -27,7 +27,8 @@ Integers = NDArray[np.int64]
 class Monomials:
     """Features u(w) with u(w) . u(w') = h(w . w'), which are all weighted monomials up to the degree of h.
 
-    They form a tree. Number 0 is the constant 1, and number e is w[factors[e]] times number parents[e], whose factors are not larger.
+    The monomials form a tree. Monomial 0 is the constant 1. Monomial e is w[factors[e]] times monomial parents[e], whose factors have
+    indices of at most factors[e].
 
     Attributes
     ----------
@@ -52,7 +53,10 @@ class Monomials:
     @classmethod
     @functools.lru_cache(maxsize=8)
     def of(cls, kernel: tuple[float, ...], dimension: int) -> Monomials:
-        """Return the monomials for the coefficients of h, each built from one of a degree less and a factor from its last one on."""
+        """Return the monomials for the coefficients of h.
+
+        Each is a monomial of one degree less, times a factor whose index is at least that of the last factor.
+        """
         numbers, factors, runs, orders = np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(1), np.ones(1)
         levels = [(numbers, factors, np.sqrt(kernel[0] * orders))]
         for degree, coefficient in enumerate(kernel[1:], 1):

@@ -29,9 +29,10 @@ Responses = Callable[[Floats], tuple[Floats, Callable[[Floats], Floats]]]
 
 @dataclass(frozen=True)
 class Samples:
-    """Labels, and for weights W (m x d) the responses g_i(w_j) with their pullback, which are all that training uses.
+    """The labels and the responses of a training set, which are all that training uses.
 
-    `responses(W)` returns the n x m matrix of responses and a function that maps an n x m matrix B to sum_i B_ij grad g_i(w_j).
+    For weights W (m x d), `responses(W)` returns the n x m matrix of responses g_i(w_j) and a function that maps an n x m matrix B to
+    sum_i B_ij grad g_i(w_j).
     """
 
     labels: Floats
@@ -133,7 +134,7 @@ class Track:
 def gradient_flow(samples: Samples, w: Floats, a: Floats, times: Floats, step: float, speed: float = 1.0) -> Track:
     """Integrate gradient flow by Runge-Kutta of order 4 with steps of at most `step`, with W projected to the sphere after each.
 
-    `speed` multiplies the velocity of the second layer: 0 freezes it.
+    `speed` multiplies the velocity of the second layer. With 0 the second layer is frozen.
     """
     advance = runge_kutta(lambda _, weights: _velocity(samples, weights, speed), _on_sphere)
     return _track(follow(advance, (w, a), times, step))

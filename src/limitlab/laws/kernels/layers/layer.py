@@ -1,4 +1,4 @@
-"""The interface of a layer, and the layers with the kernels that they map.
+"""The interface of a layer, and the layers, each with its map of kernels and its function at finite width.
 
 A signal has positions (the pixels of an image, or one position for a plain vector). Between positions p of an input x and q of an input y,
 `nngp` is the covariance of the signals at the start and `ntk` the tangent kernel, per channel (docs/theory/tangent_kernels.md, section 3).

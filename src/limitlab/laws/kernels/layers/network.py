@@ -62,7 +62,7 @@ class Network:
             Inputs.
         batch
             Number of inputs of each table that are compared at a time. Fewer inputs need less memory and give the same numbers. None
-            means as many as make temporary arrays of some hundred thousand entries, which fit into the processor's cache.
+            means a number for which temporary arrays have some hundred thousand entries and fit into the processor's cache.
         """
         first = checked_inputs("X", X)
         second = first if Y is None else checked_inputs("Y", Y)
