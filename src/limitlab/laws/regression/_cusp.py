@@ -3,8 +3,8 @@
 The two laws are `NearestNeighbours` and `SingularKernelSmoother`. Both can be simulated in two ways. If the labels are averaged in closed
 form, only the distances of the samples are drawn, and the spread of the result is small. If the labels are drawn, the experiment draws
 points in R^d and noisy labels and fits an estimator that does not use the formulas of the law. In this case every training set is
-labelled twice, independently. The errors e1, e2 of the two estimates on the same inputs give unbiased estimates of squared bias and variance
-(docs/theory/local_averages.md, eq. 6):
+labelled twice, independently. The errors e1, e2 of the two estimates on the same inputs give unbiased estimates of squared bias and
+variance (docs/theory/local_averages.md, eq. 6):
 
     E[e1 e2] = E[bias^2],    E[(e1 - e2)^2 / 2] = E[variance],    E[(e1^2 + e2^2) / 2] = excess risk.
 """
