@@ -5,7 +5,7 @@ Result.   As N -> infinity du = (-f + g) dt + Sigma^{1/2} dB, with the populatio
 
               f_i = E <grad L, grad u_i>,   g_i = (delta/2) E <H, (Hess u_i) H>,   Sigma_ij = delta E <H, grad u_i> <H, grad u_j>,    (1)
 
-          H = grad L - E grad L, provided that all three are functions of u. In this case u is said to close.
+          with H = grad L - E grad L, provided that f, g and Sigma are functions of u. In this case u is said to close.
 Method.   This module estimates (1) at a point x by Monte Carlo, with automatic derivatives (JAX) and standard errors. Estimates at
           several points with equal statistics test whether u closes.
 Status.   Theorem under regularity (Ben Arous, Gheissari, Jagannath 2022).
@@ -131,7 +131,7 @@ class EffectiveDynamics:
         drawn = self.sampler(jax.random.key(seed), samples, point.size)
         measured = self._compiled(point, drawn)
         forces, bend = (np.asarray(part, dtype=float) for part in measured)
-        # NumPy arrays from here on; subtracting the sample mean costs one degree of freedom
+        # NumPy arrays from here on. Because the sample mean is subtracted, variances are divided by samples - 1.
         noise = forces - forces.mean(axis=0)
         unbiased = samples / (samples - 1)
         curved = delta / 2 * unbiased * bend

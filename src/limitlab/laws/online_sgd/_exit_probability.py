@@ -1,8 +1,9 @@
 """Probability that a noisy contraction x <- (1 - h) x + h xi leaves an interval.
 
-The methods also work for probabilities of 1e-20, which counting of simulated paths cannot estimate. For Gaussian xi, quadrature advances
-the density of the paths inside from step to step. The probability of leaving is a sum of positive parts (never 1 minus the rest), so
-that no digits are lost. For signs, all paths are enumerated, or paths are drawn from a tilted distribution and weighted.
+The methods also work for probabilities of 1e-20, which are too small to be estimated by counting simulated paths. For Gaussian xi,
+quadrature advances the density of the paths inside the interval from step to step. The probability of leaving is computed as a sum of
+positive parts, not as 1 minus the probability of staying, so that no digits are lost. For signs, all paths are enumerated, or paths are
+drawn from a tilted distribution and weighted.
 """
 
 from __future__ import annotations

@@ -293,7 +293,7 @@ def growth_of_moments(quick: bool = True) -> Figure:
         value = growth.exponents[name]
         simulation_points(left, [value / ALLOWED[name]], [value], [growth.errors[name]], index, f"measured {value:.2f}")
     left.axvline(1, color="0.4", linestyle=":", linewidth=1.5)
-    finish(left, "$s$ of a step $N^{-s}$", "exponent in $N$", "spiked matrix: localizable from the rightmost point on")
+    finish(left, "$s$ of a step $N^{-s}$", "exponent in $N$", "spiked matrix: localizable for $s$ right of all points")
     power = np.array([2.0, 4.0, 6.0, 8.0])
     for index, m in enumerate((0.0, 0.9)):
         rng, values = np.random.default_rng(0), []

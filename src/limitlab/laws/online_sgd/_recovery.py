@@ -76,7 +76,7 @@ class BallisticRecovery:
 class LogarithmicRecovery:
     """Distribution of the recovery time tau for information exponent k = 2, with step delta in dimension N.
 
-    delta tau / N grows like log N, with fluctuations of order one.
+    The rescaled time delta tau / N grows like log N, with fluctuations of order one.
 
     >>> law = LogarithmicRecovery(kappa=3.0, spread=2**0.5, constant=-0.11552453)
     >>> round(law.mean(1000), 6)
@@ -93,7 +93,7 @@ class LogarithmicRecovery:
         return (math.log(size) / 2 - mean_log) / self.kappa + self.constant
 
     def std(self, size: int) -> float:
-        """Return the standard deviation, which is pi / sqrt(8), that of log|U|, divided by kappa."""
+        """Return the standard deviation pi / (sqrt(8) kappa). The standard deviation of log|U| is pi / sqrt(8)."""
         return math.pi / math.sqrt(8) / self.kappa
 
     def cdf(self, time: ArrayLike, size: int) -> Array:
@@ -112,7 +112,7 @@ class LogarithmicRecovery:
 class DiffusiveRecovery:
     """Recovery time for k >= 3, N^(k-1) times a random number of finite mean, at steps delta0 N^{-(k-2)/2}.
 
-    `push` is c, `shrink` is G0 and `noise` is V0. `level` enters only the leading correction at finite N.
+    `push` is c, `shrink` is G0 and `noise` is V0. `level` affects only the leading correction at finite N.
     """
 
     order: int
@@ -144,9 +144,9 @@ class DiffusiveRecovery:
         return (self.blow_up_time(step) - missing) / step
 
     def best_step(self) -> float:
-        """Return the delta0 that needs the fewest samples.
+        """Return the delta0 with the smallest mean number of samples.
 
-        Noise of longer steps reduces the overlap, and shorter steps increase it slowly.
+        The noise of longer steps reduces the overlap, and with shorter steps the overlap increases slowly.
 
         >>> round(DiffusiveRecovery(order=3, push=6.0, shrink=384.0, noise=456.0, level=0.5).best_step(), 3)
         0.073
@@ -159,7 +159,7 @@ def mean_blow_up(order: int, push: float, shrink: float, noise: float, scaled_st
     """Return E[T] = int P(start < y) I(y) dy of (12), with I(y) = (2 / b^2) int_L^y e^{Psi(z) - Psi(y)} dz.
 
     Psi' = 2 (c y^{k-1} - a y) / b^2 with a = delta0 G0 / 2 and b^2 = delta0 V0. I is computed from panel to panel by a recursion, so that
-    only differences of Psi over a panel are exponentiated. At the ends I is 1/d + b^2 d' / (2 d^3) + ... with the drift d.
+    only differences of Psi over a panel are exponentiated. At both ends I is approximated by 1/d + b^2 d' / (2 d^3), where d is the drift.
     """
     from scipy.special import ndtr
 
@@ -213,7 +213,7 @@ def _unit_rule(nodes: int) -> tuple[Array, Array]:
 
 
 def _tail(order: int, push: float, a: float, beyond: float) -> float:
-    """Return int_beyond^inf du / (c u^{k-1} - a u), the time of the noiseless flow to infinity, or inf below the barrier."""
+    """Return int_beyond^inf du / (c u^{k-1} - a u), the time of the noiseless flow to infinity, or inf if the drift is not positive."""
     ratio = a / push * beyond ** (2 - order)
     if ratio >= 1:
         return math.inf

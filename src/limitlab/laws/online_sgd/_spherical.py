@@ -1,12 +1,12 @@
 """Base class and Gaussian averages of the three models of spherical online SGD (docs/theory/online_sgd.md).
 
-Setting.  x <- (x - (delta / N) grad L) / |...| with one fresh sample per step, grad the gradient on the unit sphere, E L = phi(m),
-          m = <x, v0>.
+Setting.  x <- (x - (delta / N) grad L) / |x - (delta / N) grad L| with one fresh sample per step and the gradient on the unit sphere.
+          The mean of the loss depends on the overlap m = <x, v0> only, E L = phi(m). G(m) is the limit of E|grad L|^2 / N.
 Limit.    N -> infinity at fixed delta, in the time s = delta * steps / N.
 Result.   dm/ds = h(m) = -phi'(m) (1 - m^2) - (delta / 2) m G(m).                                                        (7)
 
           The second term is the effect of the gradient noise through the normalisation. As delta -> 0 only the population flow remains.
-Status.   Derived for a fixed delta; simulations of the exact chain agree. Theorem as delta -> 0 (Ben Arous, Gheissari, Jagannath 2021).
+Status.   Derived for a fixed delta. Simulations of the exact chain agree. Theorem as delta -> 0 (Ben Arous, Gheissari, Jagannath 2021).
 """
 
 from __future__ import annotations
@@ -48,7 +48,10 @@ Case = Literal["escapes", "wrong sign", "none"]
 HIGHEST_DEGREE = 20  # largest degree in the search for the information exponent
 VANISHES = 1e-10  # products of Hermite coefficients below this share of |f| |g| count as rounding
 POINTS = (33, 65, 129)  # Chebyshev points in arcsin m
-RESOLVED, USABLE = 1e-11, 1e-6  # share of the tail at which no more points are added, and above which the series is refused
+RESOLVED, USABLE = (
+    1e-11,
+    1e-6,
+)  # relative size of the last coefficients below which no points are added, and at which an error is raised
 REACH, NODES, PANELS = 12.0, 16, 6  # range of the panels in standard deviations, nodes per panel, panels between kinks
 
 
@@ -61,8 +64,8 @@ class InformationExponent:
     order
         Degree k of the derivative, or None if no derivative up to degree 20 differs from 0.
     case
-        "escapes" if phi decreases, so that m moves from 0 to positive values. "wrong sign" if phi increases. Then an odd k selects m < 0,
-        and an even k makes the equator m = 0 stable. "none" if phi is constant, so that SGD does not learn.
+        "escapes" if phi decreases from m = 0 to positive m, so that m > 0 grows. "wrong sign" if phi increases. In this case m moves to
+        negative values for odd k, and m = 0 is stable for even k. "none" if phi is constant, so that SGD does not learn.
     derivative
         The derivative phi^(k)(0).
     """
@@ -110,7 +113,7 @@ class PairAverages:
     """Averages over pairs of Gaussians as functions of their correlation m, stored as series in arcsin m.
 
     The averages are E f(z) g(w), E f'(z) g'(w) and E (f(z) - g(w))^2 g'(w)^2. `squares` holds |f|^2, |g|^2 and
-    E g'(w)^2. `accuracy` is the largest tail of the series, relative to their size.
+    E g'(w)^2. `accuracy` is the largest of the last coefficients of the series, relative to their size.
     """
 
     series: Array
@@ -296,7 +299,7 @@ class SphericalSGD(Law):
     def predicted(self, times: Array) -> Values:
         """Integrate equation (7)."""
         path = integrate(lambda _, m: self.drift(m), [self.start_overlap], times, self.tolerance)
-        # an error of the drift may act over the whole time; this bound ignores that a stable flow reduces it
+        # An error of the drift may accumulate over the whole time. The bound does not include that a stable flow reduces the error.
         drifted = self.drift_error() * (1 + float(times[-1])) * float(np.abs(self.drift(path.states)).max(initial=0.0))
         return dict(overlap=path.states[:, 0], accuracy={"overlap": float(path.errors[0]) + drifted})
 
@@ -313,8 +316,8 @@ class SphericalSGD(Law):
     def full_experiment(self, size: int, seeds: Sequence[int], threads: int = 1) -> Array:
         """Return overlaps (seeds, times) of SGD with full vectors.
 
-        They have the same distribution as those of the chain and serve to check it. The row of a seed does not depend on the other seeds or
-        on the number of threads.
+        The overlaps have the same distribution as those of the exact chain, so that they check the chain. The row of a seed does not depend
+        on the other seeds or on the number of threads.
         """
         from limitlab.models.online import checked_dimension, full_overlap_paths
 

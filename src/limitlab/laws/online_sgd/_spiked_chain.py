@@ -1,7 +1,7 @@
 """Online SGD for a spiked tensor as an exact Markov chain of two numbers (docs/theory/spiked_tensor.md, eq. 3).
 
-x <- x - delta grad |Y - x^(k)|^2 with a fresh Y = lambda v^(k) + W at every step. The gradient's noise is 2 sqrt(k) R^{k-1} g +
-2 sqrt(k(k-1)) R^{k-2} xi x in distribution, with g standard Gaussian in R^N and xi standard Gaussian, so that W is never drawn.
+A step is x <- x - delta grad |Y - x^(k)|^2 with a fresh Y = lambda v^(k) + W. The gradient's noise has the distribution of
+2 sqrt(k) R^{k-1} g + 2 sqrt(k(k-1)) R^{k-2} xi x, with R = |x|, g standard Gaussian in R^N and xi standard Gaussian. W is not drawn.
 Let m = <x, v>, and let q be the squared length of the part of x orthogonal to v. A step of (m, q) uses the components of g along v and
 along this part of x, and the squared length of all other components of g, which is a chi-square.
 """

@@ -5,8 +5,8 @@ dynamics at steps delta = N^-s (such steps are called localizable) if, for every
 
     |Hess u| <= delta^-1/2,  E |H|^8 <= delta^-4,  E <H, grad u>^4 <= delta^-2,  E <Hess u, H H' - E H H'>^2 = o(delta^-3),
 
-up to constants. This module fits the slopes of the logarithms of these moments against log N. The largest slope over the points that are
-given determines from which s on steps are localizable.
+up to constants. This module fits the slopes of the logarithms of these moments against log N. The largest slopes over the points that a
+user gives determine the smallest s at which steps N^-s are localizable.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ def tilted_mean(noise_law: NoiseLaw) -> Callable[[Array], Array]:
 
 
 def tilt(deviation: float, time: float, noise_law: NoiseLaw) -> float:
-    """Return the p of the supremum, the root of int_0^T Lambda'(p e^-s) e^-s ds = eps.
+    """Return the p at which the supremum is attained, the root of int_0^T Lambda'(p e^-s) e^-s ds = eps.
 
     The result is inf if no sequence of noise values leads to a distance eps.
 
@@ -170,7 +170,8 @@ class SgdLargeDeviation(Law):
     def exact_probability(self, size: int) -> float:
         """Return P(max |x_k| >= eps) until the last of the times, at step 1/size, without sampling.
 
-        Gaussian noise is treated by a transfer operator, for every size. For signs all paths are enumerated, for at most 22 steps.
+        For Gaussian noise the density of the paths is advanced by quadrature, at every size. For signs all paths are enumerated, for at
+        most 22 steps.
         """
         from limitlab.laws.online_sgd._exit_probability import gaussian_exit_probability, sign_exit_probability
 

@@ -26,7 +26,10 @@ __all__ = ["OnlineMixture"]
 
 @lru_cache(maxsize=1)
 def _rule() -> tuple[Array, Array]:
-    """Return nodes and weights that average functions of tanh, whose poles are at distance pi / 2, to rounding error."""
+    """Return nodes and weights for Gaussian averages of functions of tanh, accurate to rounding error.
+
+    The poles of tanh are at distance pi / 2 from the real axis.
+    """
     return panel_rule(width=2.0, reach=10.0)
 
 
@@ -74,7 +77,7 @@ class OnlineMixture(SphericalSGD):
         return self._average(lambda x: np.tanh(x) ** 2, m)
 
     def search_noise(self) -> float:
-        """Return V(0), using that <a, v0> has second moment 2 and is independent of <a, x> at m = 0."""
+        """Return V(0). At m = 0, <a, v0> has second moment 2 and is independent of <a, x>."""
         return 2 * float(self.gradient_noise(0.0)) - float(self.population_slope(0.0)) ** 2
 
     def information_exponent(self) -> InformationExponent:

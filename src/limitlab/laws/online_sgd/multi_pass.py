@@ -1,15 +1,16 @@
 """Least squares by SGD with batches from a fixed data set (docs/theory/multi_pass_least_squares.md).
 
-Setting.  n rows of the linear model of `Ridge`, S = X'X/n; theta <- theta - (eta/B) sum over a batch drawn from the rows of
-          x (x.theta - y), from theta = 0. Time is t = eta * steps, as in `EarlyStopping`.
+Setting.  n rows of the linear model of `Ridge`, S = X'X/n. A step is theta <- theta - (eta/B) sum x (<x, theta> - y), where the sum runs
+          over a batch of B rows that is drawn from the n rows, from theta = 0. Time is t = eta * steps, as in `EarlyStopping`.
 Limit.    n, p large with p/n -> gamma (`ratio`). `samples` = n is a parameter because the noise of a batch is of order eta p / B.
-Result.   With the errors Ft, Fe of gradient descent with the same step, and L the mean train error,
+Result.   Let Ft and Fe be the train error and the excess risk of gradient descent with the same step, and L the mean train error. Then
 
               L_k = Ft_k + (eta^2/B) sum_{j<k} tr[S^2 (1 - eta S)^{2(k-1-j)}] L_j,
               excess_k = Fe_k + (eta^2/B) sum_{j<k} tr[Sigma S (1 - eta S)^{2(k-1-j)}] L_j.                                (1)
 
-          Generating functions of deterministic equivalents give the result after any number of steps.
-Status.   Derived (Paquette, Paquette, Adlam and Pennington for the homogenised limit), for rows of equal size.
+          for batches with replacement. The traces are replaced by deterministic equivalents. Generating functions give the result after
+          any number of steps.
+Status.   Derived for rows of equal norm. The homogenised limit is due to Paquette, Paquette, Adlam and Pennington.
 """
 
 from __future__ import annotations
@@ -79,7 +80,11 @@ class MultiPassLeastSquares(LinearModel):
     ratio: float = parameter(0.5, above=0, scale="log", count="size / value")
     samples: float = parameter(200.0, note="an experiment uses its size", least=2, scale="log")
     step: float = parameter(
-        0.005, note="as it runs; experiments keep step times features", symbol=r"\eta", above=0, scale="log"
+        0.005,
+        note="of one update; experiments have the same product of step and features",
+        symbol=r"\eta",
+        above=0,
+        scale="log",
     )
     batch: int = parameter(1, least=1, scale="log")
     replacement: bool = parameter(True, "whether a batch may contain a sample twice")
@@ -103,7 +108,7 @@ class MultiPassLeastSquares(LinearModel):
         return changed.replace(samples=float(self.count("ratio", size)), step=self.pace(size))
 
     def pace(self, size: int) -> float:
-        """Return the step of an experiment with `size` features, for which step times features is as in the law."""
+        """Return the step of an experiment with `size` features. The product of step and features is that of the law."""
         return self.step * self.ratio * self.samples / size
 
     @property
@@ -207,7 +212,8 @@ class MultiPassLeastSquares(LinearModel):
     def largest_step(self) -> float:
         """Return the step from which the train error grows, the root of (1/B) tr[eta S / (2 - eta S)] = 1, equation (5).
 
-        It is valid for rows of equal size. On real tables a single large row can make the true threshold several times shorter.
+        This threshold is valid for rows of equal norm. On real tables a single row of large norm can make the true threshold several times
+        smaller.
         """
         s, load = np.asarray(self.eigenvalues, dtype=float), self.ratio * self.shares
         edge = float(right_edge(s, load))
@@ -224,12 +230,12 @@ class MultiPassLeastSquares(LinearModel):
 
 
 class GivenData:
-    """The law (1) for a given table and two thresholds, as returned by `MultiPassLeastSquares.from_data`.
+    """Equation (1) for a table of data, and two thresholds of the step, as returned by `MultiPassLeastSquares.from_data`.
 
     Attributes
     ----------
     law_step, safe_step
-        The threshold of the law, for rows of equal size, and a step that is safe for any rows. Use steps below both.
+        The threshold of the law, for rows of equal norm, and `safe_step(X, batch)`, which is safe for any rows. Use steps below both.
     """
 
     def __init__(self, X: Any, y: Any, batch: int = 1):
@@ -261,9 +267,9 @@ class GivenData:
 
 
 def safe_step(X: Any, batch: int = 1) -> float:
-    """Return a step at which the mean distance of SGD to the solution contracts for any rows.
+    """Return a step below which the mean squared distance of SGD to the solution decreases for any rows.
 
-    It is 2 / largest eigenvalue of the pencil (M4/B + (1 - 1/B) S^2, S), M4 = mean of |x|^2 x x'.
+    The step is 2 divided by the largest eigenvalue of the pencil (M4/B + (1 - 1/B) S^2, S), where M4 is the mean of |x|^2 x x'.
 
     >>> X = np.random.default_rng(0).standard_normal((400, 20))
     >>> 0.05 < safe_step(X) < 0.12
@@ -283,7 +289,7 @@ def safe_step(X: Any, batch: int = 1) -> float:
 
 
 def step_limits(X: Any, batch: int = 1) -> dict[str, float]:
-    """Return two thresholds for SGD on a table, that of the law (for rows of equal size) and one that is safe for any rows.
+    """Return two thresholds for SGD on a table. "law" is valid for rows of equal norm, and "safe" for any rows.
 
     >>> X = np.random.default_rng(0).standard_normal((400, 20))
     >>> limits = step_limits(X)

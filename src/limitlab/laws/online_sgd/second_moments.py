@@ -1,7 +1,8 @@
-"""Second moments of least squares by one-pass SGD, in exact recursion, closed form and limit of many dimensions.
+"""Second moments of least squares by one-pass SGD, by the exact recursion, in closed form and in the limit of many dimensions.
 
-The equations are those of docs/theory/streaming_least_squares.md. A group has eigenvalue s, `count` directions (a share of them in the
-limit) and total energy E = sum of E(theta - beta)_i^2 over them; R = sum s E is the excess risk.
+The equations are those of docs/theory/streaming_least_squares.md. A group has eigenvalue s and `count` directions. In the limit `count` is
+the group's share of all directions. E is the sum of the mean of (theta - beta)_i^2 over these directions, and R = sum s E is the excess
+risk.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class Modes(NamedTuple):
     rates
         Values of 1 - L per step, or the rates of decay in the limit.
     signal, noise
-        Weights of the modes in the excess risk, from the start and from one unit of noise variance.
+        Weights of the modes in the excess risk, due to the start and due to noise of variance 1.
     """
 
     rates: Array
@@ -35,7 +36,7 @@ class Modes(NamedTuple):
     noise: Array
 
     def excess(self, steps: ArrayLike, noise: ArrayLike) -> Array:
-        """Return the excess risk after whole numbers of steps, equation (4); `steps` and `noise` broadcast."""
+        """Return the excess risk after whole numbers of steps, equation (4). `steps` and `noise` broadcast."""
         k, tau2 = np.asarray(steps, dtype=float)[..., None], np.asarray(noise, dtype=float)[..., None] ** 2
         slow = self.rates < NEARLY_ONE
         with np.errstate(over="ignore", under="ignore"):
@@ -153,7 +154,7 @@ def limit_average(
 
 
 def gain(step: ArrayLike, s: Array, counts: Array, batch: float, kurtosis: float, momentum: float) -> Array:
-    """Return the gain N of equation (8). The excess risk at rest is N / (1 - N) per unit of noise variance."""
+    """Return the gain N of equation (8). The excess risk after many steps is N / (1 - N) times the noise variance."""
     eta = np.asarray(step, dtype=float)[..., None]
     with np.errstate(divide="ignore"):
         y = eta * (1 + momentum) / (batch * (1 - momentum) * (2 * (1 + momentum) - eta * s))
@@ -169,7 +170,7 @@ def largest_step(s: Array, counts: Array, batch: float, kurtosis: float, momentu
     s, counts = s[s > 0], counts[s > 0]
     top = float(s.max())
     pole = 2 * (1 + momentum) / top
-    if kurtosis > -1:  # then a single direction diverges at a shorter step
+    if kurtosis > -1:  # in this case a single direction already diverges at a shorter step
         pole = 2 * batch * (1 - momentum**2) / (top * ((1 + kurtosis) * (1 + momentum) + batch * (1 - momentum)))
     high = pole * (1 - 1e-14)
 

@@ -4,7 +4,7 @@ Setting.  Gaussian inputs, labels f(<a, v0>) + noise of standard deviation tau, 
 Limit.    N -> infinity at a fixed step; s = step * samples / N.
 Result.   The overlap follows dm/ds = -phi'(m) (1 - m^2) - (delta/2) m G(m), with the averages of `limitlab.laws.online_sgd._spherical`.
           The recovery time from a random start is of order N, N log N, N^(k-1) for information exponents k = 1, 2, >= 3.
-Status.   Derived for a fixed step, theorem as the step tends to 0.
+Status.   Derived for a fixed step. Theorem as the step tends to 0.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class OnlineSingleIndex(SphericalSGD):
         return teacher_student_exponent(self.teacher, self.student)
 
     def interpolation_step(self) -> float:
-        """Return the step below which m = 1 is stable, 4 phi'(1) / G'(1), if teacher and student are equal without noise.
+        """Return the step below which m = 1 is stable, 4 phi'(1) / G'(1), or 0 if teacher and student differ or noise is present.
 
         >>> round(OnlineSingleIndex(teacher="identity", student="identity").interpolation_step(), 6)
         1.0

@@ -2,7 +2,8 @@
 
 Setting.  Y = lambda v^(k) + W with independent standard Gaussian entries, |v| = 1, loss |Y - x^(k)|^2, x <- x - (c/N) grad L.
 Limit.    N -> infinity at fixed c (`step`), in the time t = (c/N) * steps; m = <x, v>, q = |x|^2 - m^2, R^2 = m^2 + q.
-          For steps shorter than 1/N the limit is c = 0, the flow of the population loss. The gap is of order step times dimension.
+          For steps much shorter than 1/N the limit is (1) with c = 0, the flow of the population loss. The gap between the flow and an
+          experiment is then of order step times dimension.
 Result.   dm/dt = 2k m (lambda m^{k-2} - R^{2k-2}),     dq/dt = -4k R^{2k-2} (q - c).                                     (1)
           Close to m = 0, u = sqrt(N) m: du = 2k u (lambda 1{k=2} - q^{k-1}) dt + 2 sqrt(k c q^{k-1}) dB.                    (2)
 Status.   Theorem (Ben Arous, Gheissari, Jagannath 2022), with the corrections listed on the page.
@@ -103,7 +104,7 @@ def fixed_point(order: int, snr: float, step: float, m: float) -> FixedPoint:
     across = -4 * k * square ** (k - 1)
     if abs(along) <= 1e-12 * abs(across):
         along = 0.0
-    # at q = step the rate of q does not depend on m, so that the two numbers are the eigenvalues
+    # at q = step the linearised rate of q does not depend on m, so that these two numbers are the eigenvalues
     kind: Literal["stable", "unstable", "critical"] = "stable" if along < 0 else "unstable" if along > 0 else "critical"
     return FixedPoint(m, step, along, across, kind)
 
@@ -130,7 +131,7 @@ class _Spiked(Law):
     tolerance: float = parameter(1e-12, kind="solver", above=0, most=1e-3, scale="log", finer=0.1)
 
     def step_at(self, size: int) -> float:
-        """Return step times dimension for an experiment. If `step` is 0 it is 1/N, and the gap to the limit has this order."""
+        """Return step times dimension for an experiment. For `step` = 0 this product is 1/N, which is also the order of the gap."""
         return self.step or 1 / size
 
     def samples(self, times: Array, size: int) -> NDArray[np.int64]:
@@ -207,7 +208,7 @@ class SpikedTensor(_Spiked):
     def growth_exponents(
         self, sizes: Sequence[int] = SIZES, samples: int = 4000, overlaps: Sequence[float] = (0.0, 0.5, 0.9), seed: int = 0
     ) -> GrowthExponents:
-        """Return how the moments of the noise grow with the dimension, which determines the steps that have this limit.
+        """Return the growth exponents of the noise's moments in the dimension, which determine the steps that have this limit.
 
         The moments are those for the statistics m and q, measured on draws of the noise (3) at unit weights with the given overlaps.
 
@@ -230,7 +231,7 @@ class SpikedTensor(_Spiked):
         return fitted(at, sizes)
 
     def fixed_points(self) -> list[FixedPoint]:
-        """Return the fixed points with q = step. The equator m = 0 is first; even orders have the others with both signs.
+        """Return the fixed points with q = step. The first has m = 0. For even orders the others occur with both signs of m.
 
         The origin is a further fixed point. It is always unstable, because near it q grows like 4k q^{k-1} c.
 

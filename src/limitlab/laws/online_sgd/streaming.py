@@ -1,7 +1,8 @@
 """Least squares by one-pass SGD with batches, schedules, momentum and averages (docs/theory/streaming_least_squares.md).
 
-Setting.  Rows x = Sigma^{1/2} z in dimension d, y = <x, beta> + noise; theta <- theta - (eta/B) sum over a fresh batch of B rows of
-          x (x.theta - y), from 0. Sigma has eigenvalue s_k in a share w_k of the directions, where beta has squared norm b_k.
+Setting.  Rows x = Sigma^{1/2} z in dimension d, y = <x, beta> + noise. A step is theta <- theta - (eta/B) sum x (<x, theta> - y), where
+          the sum runs over a fresh batch of B rows, from theta = 0. Sigma has eigenvalue s_k in a share w_k of the directions. The
+          part of beta in these directions has squared norm b_k.
 Limit.    With `dimension` = d the law is exact and needs no limit. Without it d -> infinity at fixed step * d and steps / d.
 Result.   The energies a_i = E(theta - beta)_i^2 in the eigenbasis satisfy a closed recursion, with R = sum s_i a_i and kappa4 the excess
           kurtosis of z:
@@ -9,8 +10,8 @@ Result.   The energies a_i = E(theta - beta)_i^2 in the eigenbasis satisfy a clo
               a_i <- ((1 - eta s_i)^2 + eta^2 s_i^2 (1 + kappa4)/B) a_i + (eta^2/B) s_i (R + tau^2),                        (1)
 
           The map is symmetric, diagonal plus rank one, so that one eigendecomposition gives the result for every number of steps.
-Status.   (1) is an identity for the mean. By a theorem a single run follows it as d -> infinity (Paquette et al. 2021;
-          Collins-Woodfin and Paquette 2023).
+Status.   (1) is an identity for the mean. By a theorem, the error of a single run tends to this mean as d -> infinity (Paquette et al.
+          2021; Collins-Woodfin and Paquette 2023).
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ class StepSchedule(FunctionParameter):
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
-        """Return the names of schedules, of which there is only one."""
+        """Return the names of the schedules that have a name. There is only one."""
         return ("constant",)
 
     @property
@@ -165,7 +166,7 @@ class StreamingLeastSquares(GroupedSignal):
     step: float = parameter(0.5, note="times the dimension", symbol=r"\eta d", above=0, scale="log")
     batch: int = parameter(1, least=1, scale="log")
     momentum: float = parameter(
-        0.0, "momentum", note="share of the last move that is repeated", symbol=r"\mu", least=0, below=1
+        0.0, "momentum", note="factor of the previous update in the next one", symbol=r"\mu", least=0, below=1
     )
     schedule: StepSchedule = parameter(
         "constant", "factor of the step at each step number", note="a function of the step number", symbol=r"\eta_k/\eta"
@@ -306,7 +307,7 @@ class StreamingLeastSquares(GroupedSignal):
 
         >>> spectrum = dict(eigenvalues=tuple(1 / j**2 for j in range(1, 61)), weights=(1,) * 60, signal_energy=(1,) * 60)
         >>> law = StreamingLeastSquares(dimension=60, **spectrum)
-        >>> round(law.largest_step() / 60, 3), round(2 / sum(spectrum["eigenvalues"]), 3)  # and the textbook value from the trace
+        >>> round(law.largest_step() / 60, 3), round(2 / sum(spectrum["eigenvalues"]), 3)  # and the approximation 2 / trace
         (0.612, 1.228)
         """
         s, counts, _ = self._groups

@@ -1,12 +1,13 @@
 """Clusters of the XOR mixture that a two-layer ReLU network captures (docs/theory/xor.md).
 
-Setting.  Clusters +-mu (label 1) and +-nu (label 0) with noise N(0, I / lambda); f = sum_i v_i relu(<W_i, Y>), logistic loss,
-          penalty (alpha / 2)(|v|^2 + |W|^2), online SGD with step c / N; v_i ~ N(0, 1), W_i ~ N(0, I / N).
+Setting.  Inputs Y from clusters +-mu (label 1) and +-nu (label 0) with noise N(0, I / lambda). The network f = sum_i v_i relu(<W_i, Y>),
+          i <= K, is trained by online SGD with step c / N on the logistic loss with penalty (alpha / 2)(|v|^2 + |W|^2), from
+          v_i ~ N(0, 1), W_i ~ N(0, I / N).
 Limit.    N -> infinity, then lambda -> infinity, then time -> infinity.
 Result.   A neuron joins one of four classes, determined by the signs of v_i(0) and of its overlap with mu or nu. The classes of the
-          neurons are independent and uniform. In a class, S = sum |v_i| |overlap_i| tends to
-          S* = log((1 - 4 alpha) / (4 alpha)) if alpha < 1/8, else to 0. All four classes are captured with
-          probability p_K = 1 - 4 (3/4)^K + 6 (1/2)^K - 4 (1/4)^K.
+          neurons are independent and uniform. In a class with at least one neuron, S = sum |v_i| |overlap_i| tends to
+          S* = log((1 - 4 alpha) / (4 alpha)) if alpha < 1/8, else to 0. A class with S -> S* > 0 is captured. All four classes are
+          captured with probability p_K = 1 - 4 (3/4)^K + 6 (1/2)^K - 4 (1/4)^K.
 Status.   Derived. p_K is exact in the limit; simulations of the chain agree with it.
 """
 
@@ -104,7 +105,7 @@ def curvature(regularizer: float) -> Curvature:
 class Component(NamedTuple):
     """A connected set of fixed points.
 
-    `classes` are the classes with active neurons and `owners` the neuron of each class, if every point of the set has the same ones.
+    `classes` are the classes with active neurons. `owners` are their neurons, if these are the same at every point of the set.
     """
 
     classes: tuple[str, ...]
@@ -271,8 +272,8 @@ class XorMixture(Law):
     def lottery_tickets(self, size: int, seed: int) -> tuple[int, int]:
         """Return the number of networks that succeeded, and how many of these succeed again after pruning and retraining.
 
-        Of every class only the neuron with the largest final weight remains. These four neurons are trained again from the values that
-        they had before training, on new samples. Four new random neurons would succeed with probability 3/32.
+        Pruning leaves in every class only the neuron with the largest final weight. These four neurons are trained again from the values
+        that they had before training, on new samples. Four new random neurons would succeed with probability 3/32.
 
         >>> wins, again = XorMixture(width=8, networks=6).lottery_tickets(200, 0)
         >>> 0 <= again <= wins <= 6

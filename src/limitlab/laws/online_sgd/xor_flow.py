@@ -5,8 +5,8 @@ Setting.  As in `limitlab.laws.online_sgd.xor`, at fixed lambda. Statistics: v_i
 Limit.    N -> infinity with step c / N; time (c / N) * steps.
 Result.   The ODE (3), whose right side consists of Gaussian averages over the K preactivations of each of the four clusters.
 Numerics. For K = 1 quadrature panels end at the kink of the ReLU. For K >= 2 fixed scrambled Sobol points and their mirror images are
-          mapped by the Cholesky factor of the covariance, which is smooth in the state. (An eigenbasis is not smooth, and slows the solver
-          down.)
+          mapped by the Cholesky factor of the covariance, which is smooth in the state. An eigenbasis is not smooth, and the solver would
+          need more steps.
 Status.   Derived. Simulations of the exact chain agree.
 """
 

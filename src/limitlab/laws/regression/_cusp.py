@@ -1,9 +1,10 @@
 """Experiment of the laws of local averages, which estimate a noisy cusp at its tip from samples in a ball.
 
-Both laws can be simulated in two ways. If the labels are averaged in closed form, only the distances of the samples are drawn, and
-the spread of the result is small. If the labels are drawn, the experiment draws points in R^d and noisy labels and fits an
-estimator that does not use the formulas of the law. Every training set is then labelled twice, independently. The errors e1, e2 of
-the two estimates on the same inputs give unbiased estimates of squared bias and variance (docs/theory/local_averages.md, eq. 6):
+The two laws are `NearestNeighbours` and `SingularKernelSmoother`. Both can be simulated in two ways. If the labels are averaged in closed
+form, only the distances of the samples are drawn, and the spread of the result is small. If the labels are drawn, the experiment draws
+points in R^d and noisy labels and fits an estimator that does not use the formulas of the law. In this case every training set is
+labelled twice, independently. The errors e1, e2 of the two estimates on the same inputs give unbiased estimates of squared bias and
+variance (docs/theory/local_averages.md, eq. 6):
 
     E[e1 e2] = E[bias^2],    E[(e1 - e2)^2 / 2] = E[variance],    E[(e1^2 + e2^2) / 2] = excess risk.
 """
@@ -45,7 +46,7 @@ def drawn_errors(
     noise: float,
     offset: float = 0.0,
 ) -> tuple[Array, Array]:
-    """Return the errors at the tip for both labellings, (training_sets, 2), and all distances, (training_sets, samples)."""
+    """Return the errors at the tip for both labellings and all distances, of shapes (training_sets, 2) and (training_sets, samples)."""
     errors, distances = np.empty((training_sets, 2)), np.empty((training_sets, samples))
     tip = np.zeros((1, dimension))
     for i in range(training_sets):
@@ -68,7 +69,7 @@ def summary_of_errors(errors: Array) -> dict[str, Array]:
     return dict(mean_bias=np.mean(errors), squared_bias=squared_bias, variance=variance, excess_risk=squared_bias + variance)
 
 
-# -- Functions with a Holder exponent below one everywhere or at a point, and points to sample them at ---------------
+# -- functions with a Holder exponent below one everywhere or at a point, and random points at which they are sampled --
 
 OCTAVES = 18
 """Number of frequencies 1, 2, 4, ... of the rough wave. Its smallest wavelength is 2^-17."""
@@ -85,10 +86,10 @@ def cusp(x: ArrayLike, smoothness: float = 1.0, amplitude: float = 1.0, offset: 
 
 
 def rough_wave(x: ArrayLike, smoothness: float = 0.5, octaves: int = OCTAVES) -> Array:
-    r"""Return a function on the unit torus with Holder exponent `smoothness` below 1 everywhere, but no better.
+    r"""Return a function on the unit torus whose Holder exponent is `smoothness` < 1 at every point, and nowhere larger.
 
-    It is the following lacunary series. Its phases differ between the coordinates c and the octaves j, so that their maxima do not
-    coincide,
+    The function is the following sum. Its phases differ between the coordinates c and the octaves j, so that the maxima of the terms do
+    not coincide,
 
     .. math:: f(x) = \sum_c \sum_{j < J} 2^{-b j} \cos(2 \pi\, 2^j x_c + c + j).
 

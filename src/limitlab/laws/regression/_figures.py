@@ -38,7 +38,7 @@ Array = NDArray[np.float64]
 
 
 def nearest_neighbours_risk(quick: bool = True) -> Figure:
-    """Test error of k nearest neighbours against k, with its minimum between one neighbour (2 tau^2) and the global mean."""
+    """Draw the test error of k nearest neighbours against k, and the parts of the risk."""
     seeds, sets = (6, 100) if quick else (20, 400)
     figure, (left, right) = new_figure(columns=2)
     for index, samples in enumerate((30, 300, 3000)):
@@ -73,7 +73,7 @@ def nearest_neighbours_risk(quick: bool = True) -> Figure:
 
 
 def interpolating_smoother_rate(quick: bool = True) -> Figure:
-    """Excess risk of the interpolating smoother against n, at the tip of a cusp and on a function rough everywhere."""
+    """Draw the excess risk of the interpolating smoother against n, at the tip of a cusp and for a function that is rough everywhere."""
     seeds = 4 if quick else 30
     figure, (left, right) = new_figure(columns=2)
     n, few = np.geomspace(30, 1e7, 120), (30, 300, 3000, 30_000)
@@ -105,7 +105,7 @@ def interpolating_smoother_rate(quick: bool = True) -> Figure:
 
 
 def interpolating_fit(quick: bool = True) -> Figure:
-    """Fit through every noisy label that is close to the target between the labels, and the weights of this fit."""
+    """Draw a fit that passes through every noisy label and is close to the target elsewhere, and the kernel of such fits."""
     samples, noise = (60, 0.4) if quick else (150, 0.4)
     rng = np.random.default_rng(3)
     x = np.sort(rng.uniform(-1, 1, samples))[:, None]
@@ -128,7 +128,7 @@ def interpolating_fit(quick: bool = True) -> Figure:
 
 
 def singularity_price(quick: bool = True) -> Figure:
-    """Variance of smoothers with several singularities against the expected number of neighbours."""
+    """Draw the variance of smoothers with several singularities against the expected number of neighbours."""
     seeds, sets = (8, 140) if quick else (30, 1000)
     figure, (axes,) = new_figure()
     expected, few, window = np.geomspace(1, 1e5, 100), (1, 10, 100, 1000), 1e-3
@@ -140,7 +140,7 @@ def singularity_price(quick: bool = True) -> Figure:
             axes, law, lambda m: {"samples": m / window}, "variance", expected, few,
             size=sets, seeds=seeds, index=index, label=label,
         )  # fmt: skip
-    title = "all of them interpolate; lines: limit, points: simulated"
+    title = "all smoothers interpolate; lines: predicted, points: simulated"
     finish(axes, "expected neighbours $n h^d$", r"variance $/\,\tau^2$", title, yscale="log")
     return figure
 
@@ -158,7 +158,7 @@ WIDTH_LABEL = r"features per sample $N/n$"
 
 
 def double_descent(quick: bool = True) -> Figure:
-    """Excess risk over the width, with a peak at N = n that a ridge removes, and at a low signal-to-noise ratio."""
+    """Draw the excess risk over the width at a high and a low signal-to-noise ratio. A ridge removes the peak at N = n."""
     sizes, seeds = ((20, 40), 16) if quick else ((40, 80, 160), 20)
     figure, (left, right) = new_figure(columns=2)
     law, shares = RandomFeaturesRidge(activation="relu", sample_ratio=3.0, noise=0.5), np.geomspace(0.1, 30, 601)
@@ -182,14 +182,14 @@ def double_descent(quick: bool = True) -> Figure:
     for index in (2, 3):
         simulation_points(right, few, mean[:, index - 2], error[:, index - 2], index)
     right.axhline(1, color="grey", linewidth=1.5, linestyle=":", label="predicting zero")
-    finish(right, WIDTH_LABEL, "excess risk $R$", r"the same with $F_1^2/\tau^2 = 0.2$", xscale="log", ylim=(0, 6))
+    finish(right, WIDTH_LABEL, "excess risk $R$", r"ReLU, $n/d = 3$, $F_1^2/\tau^2 = 0.2$", xscale="log", ylim=(0, 6))
     for axes in (left, right):
         _plain_ticks(axes)
     return figure
 
 
 def ridge_choice(quick: bool = True) -> Figure:
-    """Excess risk against the ridge at low and high signal-to-noise ratio, for several widths."""
+    """Draw the excess risk against the ridge at low and high signal-to-noise ratio, for several widths."""
     sizes, seeds = ((20, 40), 24) if quick else ((40, 80, 160), 24)
     figure, panels = new_figure(columns=2)
     grid, few = np.geomspace(1e-5, 1.0, 300), np.geomspace(1e-5, 1.0, 9)
@@ -214,7 +214,7 @@ def ridge_choice(quick: bool = True) -> Figure:
 
 
 def error_maps(quick: bool = True) -> Figure:
-    """Train and test error over width and samples, with the large test error at N = n."""
+    """Draw the train and test error over width and samples. The test error is large at N = n."""
     points = 200 if quick else 600
     figure, panels = new_figure(columns=2)
     ratios = np.geomspace(0.05, 50, points)
@@ -237,7 +237,7 @@ def error_maps(quick: bool = True) -> Figure:
 
 
 def equivalence(quick: bool = True) -> Figure:
-    """Gap between nonlinear and noisy linear features over d, which falls like 1/d."""
+    """Draw the gap between nonlinear and noisy linear features over d, which falls like 1/d."""
     sizes, seeds = ((20, 40, 80), 40) if quick else ((40, 80, 160, 320), 60)
     figure, panels = new_figure(columns=2)
     reference = np.array([sizes[0], sizes[-1]])
@@ -301,7 +301,7 @@ ALIGNED: dict[str, tuple[float, ...]] = dict(eigenvalues=(1.0, 20.0), weights=(0
 
 
 def ridge_double_descent(quick: bool = True) -> Figure:
-    """Excess risk of the least-norm solution against p/n, with a peak at p = n and a second descent."""
+    """Draw the excess risk of the least-norm solution against p/n. It has a peak at p = n and falls again for larger p."""
     samples, seeds = (100, 12) if quick else (300, 40)
     figure, (left, right) = new_figure(columns=2)
     under, over = 1 - np.geomspace(0.98, 1e-3, 300), 1 + np.geomspace(1e-3, 19, 300)
@@ -328,7 +328,7 @@ def ridge_double_descent(quick: bool = True) -> Figure:
 
 
 def ridge_path(quick: bool = True) -> Figure:
-    """Train and test error, bias and variance against the penalty, with correlated features."""
+    """Draw train and test error, bias and variance against the penalty, with correlated features."""
     size, seeds = (150, 12) if quick else (450, 40)
     figure, panels = new_figure(columns=2)
     names = {"test_error": "test", "train_error": "train", "bias": "bias", "variance": "variance"}
@@ -342,7 +342,7 @@ def ridge_path(quick: bool = True) -> Figure:
 
 
 def optimal_ridge(quick: bool = True) -> Figure:
-    """Test error at the best penalty, which has no peak, and a case in which the best penalty is negative."""
+    """Draw the test error at the best penalty, which has no peak, and a case in which the best penalty is negative."""
     size, seeds = (800, 12) if quick else (1600, 30)
     figure, (left, right) = new_figure(columns=2)
     ratios, base = np.geomspace(0.1, 10, 401), Ridge(noise=0.5)
@@ -366,7 +366,7 @@ def optimal_ridge(quick: bool = True) -> Figure:
 
 
 def early_stopping(quick: bool = True) -> Figure:
-    """Errors along gradient flow, and the excess risk over time compared with that of the best penalty."""
+    """Draw the errors along gradient flow, and the excess risk over time divided by the excess risk of the best penalty."""
     size, seeds = (200, 12) if quick else (600, 40)
     figure, (left, right) = new_figure(columns=2)
     times, few = np.geomspace(0.05, 1e3, 160), np.geomspace(0.1, 500, 9)
@@ -386,7 +386,7 @@ def early_stopping(quick: bool = True) -> Figure:
         )
     right.axhline(1, color="grey", linewidth=1)
     title = r"flow (lines) and ridge with $\lambda = 1/t$ (dotted)"
-    finish(right, y_label="excess risk / best over ridge", title=title, ylim=(0.82, 1.6))
+    finish(right, y_label="excess risk / excess risk at best ridge", title=title, ylim=(0.82, 1.6))
     return figure
 
 
@@ -403,7 +403,7 @@ GROUPS_SYNTHETIC: dict[str, tuple[float, ...]] = dict(
 
 
 def model_collapse(quick: bool = True) -> Figure:
-    """Excess risk along a chain of models, and the critical share of real labels."""
+    """Draw the excess risk along a chain of models, and the critical share of real labels."""
     figure, (left, right) = new_figure(columns=2)
     size, seeds = (100, 20) if quick else (200, 60)
     base = ModelCollapse(ratio=0.8, ridge=0.0, noise=0.5)
@@ -412,11 +412,11 @@ def model_collapse(quick: bool = True) -> Figure:
         r"share 0.3 real": base.replace(real_share=0.3),
         r"share 0.9 real": base.replace(real_share=0.9),
         r"share 0.3 real, $\lambda=0.05$": base.replace(real_share=0.3, ridge=0.05),
-        "all data are used": base.replace(data="accumulate"),
+        "data of all generations": base.replace(data="accumulate"),
     }
     along(left, laws, "generations", "excess_risk", range(1, 11), (1, 2, 4, 6, 8), size=size, seeds=seeds)
     legend_of_styles(left, "limit", f"simulated, $p={size}$")
-    title = r"each trained on the last, $\gamma=0.8,\ \tau=0.5$"
+    title = r"each model trained on the previous, $\gamma=0.8,\ \tau=0.5$"
     finish(left, "generation $g$", title=title, yscale="log", ylim=(0.3, 1e3))
     ratios = np.linspace(0.5, 0.98, 97 if quick else 193)
     for index, ridge in enumerate((0.0, 0.01, 0.03)):
@@ -429,7 +429,7 @@ def model_collapse(quick: bool = True) -> Figure:
 
 
 def distillation(quick: bool = True) -> Figure:
-    """Excess risk of student and teacher against the student's penalty, and against the mixing weight for the same inputs."""
+    """Draw the excess risk of student and teacher against the student's penalty, and against the mixing weight for the same inputs."""
     figure, (left, right) = new_figure(columns=2)
     size, seeds = (80, 10) if quick else (160, 60)
     best = Ridge(ratio=0.8, noise=1.0, **GROUPS_SYNTHETIC).optimal_ridge()
@@ -455,7 +455,7 @@ def distillation(quick: bool = True) -> Figure:
 
 
 def chains_on_images(quick: bool = True) -> Figure:
-    """Excess risks of chains of models and of students on the shipped images, with the laws at the spectrum of the images."""
+    """Draw excess risks of chains of models and of students on the shipped images, and the laws at the spectrum of the images."""
     figure, (left, right) = new_figure(columns=2)
     X, y = shipped_images()
     seeds, generations = range(8 if quick else 100), tuple(range(1, 9))
@@ -487,7 +487,7 @@ def chains_on_images(quick: bool = True) -> Figure:
 
 
 def floor(quick: bool = True) -> Figure:
-    """Least excess risk of kernels against samples per dimension, and the excess risk of the two-layer law over time."""
+    """Draw the least excess risk of kernels against samples per dimension, and the excess risk of the two-layer law over time."""
     figure, (left, right) = new_figure(columns=2)
     ratio = np.geomspace(0.5, 100, 100)
     theory_line(left, ratio, kernel_floor(ratio, LINEAR, REST, NOISE), 0, "best kernel")
@@ -520,7 +520,7 @@ def floor(quick: bool = True) -> Figure:
 
 
 def annealed_penalty(quick: bool = True) -> Figure:
-    """Excess risk over time without a penalty, with a constant penalty and with a decaying penalty."""
+    """Draw the excess risk over time without a penalty, with a constant and with a decaying penalty, and its gap to the limit."""
     figure, (left, right) = new_figure(columns=2)
     penalties = {"no penalty": None, "constant 1.5": 1.5, r"decaying $1.5e^{-t/2}$": lambda t: 1.5 * np.exp(-t / 2)}
     laws = {words: EarlyStopping(ratio=1 / 1.5, noise=0.5, penalty=penalty) for words, penalty in penalties.items()}

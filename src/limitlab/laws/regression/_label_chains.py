@@ -109,8 +109,8 @@ def collapse_chain(
 ) -> Array:
     """Return the excess risk of generations 1, 2, ... of a chain of models.
 
-    Every generation is trained on fresh rows. A share of them has real labels, and the others have predictions of the previous
-    generation. With `keep` a generation is also trained on the data of all earlier generations.
+    Every generation is trained on fresh rows. A share of the rows has real labels. The other rows have predictions of the previous
+    generation as labels. With `keep` a generation is also trained on the data of all earlier generations.
     """
     S, c = np.zeros((len(table.eigenvalues),) * 2), np.zeros(len(table.eigenvalues))
     b, risks = c, []

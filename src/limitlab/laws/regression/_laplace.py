@@ -1,7 +1,7 @@
 r"""Exact moments of averages with power-law weights, from Laplace transforms.
 
-Of n points each lies in a window with probability p, independently; a point in the window has a uniform mark U and the
-weight K = U^{-q}, 0 < q < 1 (infinite mean square for q >= 1/2). The weighted average of U^b over the window,
+Each of n points lies in a window with probability p, independently. A point in the window has a uniform random number U, its mark, and
+the weight K = U^{-q}, 0 < q < 1. The mean of K^2 is infinite for q >= 1/2. The weighted average of U^b over the window,
 
 .. math:: A = \frac{\sum_i U_i^b K_i}{\sum_i K_i},
 
@@ -10,9 +10,9 @@ of products of the functions M(c, j; t) = E[U^c K^j e^{-tK}], which are exponent
 
 .. math:: M(c, j; t) = E_{(1+c)/q + 1 - j}(t) / q, \qquad \Phi(t) = 1 - p + p\, M(0, 0; t).
 
-The integrals are taken in s = log t by the trapezoidal rule. The integrands are analytic in the strip |Im s| < pi/2 and fall
-off at both ends, so the error of a step h is of the order exp(-pi^2/h). At the default step 1/8 this is far below rounding. A second
-rule with twice the step estimates the error.
+The integrals are taken in s = log t by the trapezoidal rule. The integrands are analytic in the strip |Im s| < pi/2 and decrease
+to 0 at both ends, so the error of a step h is of the order exp(-pi^2/h). At the default step 1/8 this error is far below the rounding
+error. A second rule with twice the step estimates the error.
 """
 
 from __future__ import annotations
@@ -113,7 +113,10 @@ def _check(n: Array, p: Array, q: Array, b: Array) -> None:
 
 
 def _grid(expected: float, tail: float, step: float) -> Array:
-    """Return nodes t = e^s, equally spaced in s, in falling order; their number is odd, so that every second node is a rule too."""
+    """Return nodes t = e^s, equally spaced in s, in decreasing order.
+
+    Their number is odd, so that every second node, with twice the step, is also a trapezoidal rule between the same ends.
+    """
     span = np.log(LARGEST / SMALLEST) + np.log(max(expected, 1.0) / (1 - tail))
     half = int(np.ceil(span / (2 * step)))
     return np.asarray(LARGEST * np.exp(-step * np.arange(2 * half + 1)))
@@ -135,14 +138,14 @@ def _transforms(t: Array, q: float, b: float) -> _Transforms:
         return exponential_integral((1 + power) / q + 1 - weights, t) / q
 
     weight = transform(0, 1)
-    gap = -np.expm1(-t) + q * t * weight  # nu E_{nu+1}(t) = e^-t - t E_nu(t) at nu = 1/q: both terms positive
+    gap = -np.expm1(-t) + q * t * weight  # by nu E_{nu+1}(t) = e^-t - t E_nu(t) at nu = 1/q; both terms are positive
     return _Transforms(transform(0, 0), gap, weight, transform(0, 2), transform(b, 1), transform(2 * b, 2))
 
 
 def _integrate(n: Array, p: Array, t: Array, table: _Transforms, step: float) -> Array:
     """Return the rows of `WeightedAverage` for a column of points (n, p)."""
     log_phi = np.log1p(-np.minimum(p * table.gap, 0.5))
-    if np.any(p > 0.5):  # 1 - p gap loses digits as it tends to zero, 1 - p + p phi does not
+    if np.any(p > 0.5):  # 1 - p + p phi, because 1 - p gap loses digits as it tends to zero
         log_phi = np.where(p * table.gap < 0.5, log_phi, np.log(1 - p + p * table.phi))
     singles = n * p * np.exp((n - 1) * log_phi)  # n points
     ordered_pairs = (n - 1) * p * singles * np.exp(-log_phi)  # n (n-1) ordered pairs

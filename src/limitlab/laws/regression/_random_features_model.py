@@ -120,7 +120,7 @@ class RandomFeaturesModel(Law):
 
 
 def label_parts(signal: Array, nonlinear_signal: Array, constant: Array, noise: Array) -> dict[Part, Array]:
-    """Return the parts of the label with their sizes; linear part and noise come first, other parts follow if they are present.
+    """Return the parts of the label with their sizes. Linear part and noise come first. Other parts follow if they are present.
 
     >>> list(label_parts(np.array(1.0), np.array(0.0), np.array(2.0), np.array(0.5)))
     ['linear', 'noise', 'constant']
@@ -134,7 +134,7 @@ def label_parts(signal: Array, nonlinear_signal: Array, constant: Array, noise: 
 
 
 def measured_errors(forms: Forms, parts: Mapping[Part, Array], penalty: Array) -> dict[str, Array]:
-    """Return the observables of one draw from its quadratic forms in the parts of the label; `penalty` multiplies |a|^2."""
+    """Return the observables of one draw from its quadratic forms in the parts of the label. `penalty` is the factor of |a|^2."""
     weight = np.stack(np.broadcast_arrays(*parts.values()), axis=-1)
     test, train, norm = (np.einsum("...i,...ij,...j->...", weight, form, weight) for form in forms)
     return dict(

@@ -5,8 +5,8 @@ With the activation's moments mu1, mu* and g = mu*^2 t + u, u = mu1^2 t / (1 + m
 
     lambda t = (1 - g/psi1)(1 - g/psi2),     0 < g < min(psi1, psi2).
 
-The code uses the inverse ratios 1/psi, so that infinite width and infinitely many samples correspond to the value 0. The shares
-s1 = 1 - g/psi1 and s2 = 1 - g/psi2 vanish with lambda. They are never computed by subtraction.
+The code uses the inverse ratios 1/psi, so that infinite width and infinitely many samples correspond to the value 0. The smaller of the
+shares s1 = 1 - g/psi1 and s2 = 1 - g/psi2 tends to 0 with lambda. They are not computed by subtraction, so that no digits are lost.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class FixedPoint(NamedTuple):
 def fixed_point(
     width_ratio: ArrayLike, sample_ratio: ArrayLike, ridge: ArrayLike, linear: ArrayLike, nonlinear: ArrayLike
 ) -> FixedPoint:
-    """Return the solution of the equation for t; all arguments broadcast.
+    """Return the solution of the equation for t. All arguments broadcast.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def fixed_point(
 
 
 def _root(low: Array, ratio: Array, gap: Array, lam: Array, mu1_sq: Array, mus_sq: Array) -> Array:
-    """Return t > 0 with g(t)/low + s(t) = 1, where s (gap + ratio s) = lambda t; the left side increases and is concave."""
+    """Return t > 0 with g(t)/low + s(t) = 1, where s (gap + ratio s) = lambda t. The left side is increasing and concave in t."""
     with np.errstate(divide="ignore"):  # this start is left of the root, because neither summand exceeds 1/2 there
         start = np.minimum(low / (2 * (mu1_sq + mus_sq)), (gap + ratio / 2) / (2 * lam))
     excess = np.where(np.isinf(low), 1.0, (np.where(np.isinf(low), 1.0, low) - 1) / low)
@@ -99,7 +99,7 @@ def _balance(
     """Return g/low + s - 1 and its derivative in t, with 1/low = `per` and 1 - 1/low = `excess`."""
     x = mu1_sq * t
     v = 1 / (1 + x)
-    # 1 - u/low, near u = 1 from v = 1 - u, so that no digits are lost if the smaller ratio is near 1
+    # 1 - u/low, computed from v = 1 - u near u = 1, so that no digits are lost if the smaller ratio is near 1
     rest = np.where(x < 1, 1 - per * x * v, excess + per * v)
     root = _discriminant(t, lam, ratio, gap)
     value = per * mus_sq * t + 2 * lam * t / (gap + root) - rest
@@ -178,9 +178,9 @@ def weighted(weight: Array, coefficient: Array) -> Array:
 
 
 def slopes(point: FixedPoint, linear: ArrayLike, nonlinear: ArrayLike) -> tuple[Array, Array]:
-    """Return the derivatives in t of the coefficients B and V at a fixed point, both times the square of `det`.
+    """Return the derivatives in t of the coefficients B and V at a fixed point, both multiplied by the square of `det`.
 
-    The ridge falls as t grows (d lambda/dt = -det/t^2). A risk F1^2 B + T V therefore decreases with lambda where the sum of
+    The ridge decreases as t increases (d lambda/dt = -det/t^2). A risk F1^2 B + T V therefore decreases with lambda where the sum of
     these derivatives, weighted by F1^2 and T, is positive.
 
     >>> point = fixed_point(np.inf, 3.0, 0.0, 0.5, 0.3)
@@ -218,7 +218,7 @@ def _check(psi1: Array, psi2: Array, lam: Array, mu1: Array, mus: Array) -> None
             raise Refused(f"{name} = {float(values[~good].flat[0]):g} is not allowed: {allowed}")
 
 
-# -- Roots of increasing concave functions: Newton's method from the left, which cannot overshoot --------------------
+# -- roots of increasing concave functions, by Newton's method from the left, which cannot overshoot -------------------
 
 ValueAndSlope = Callable[..., tuple[Any, Any]]
 
@@ -283,7 +283,7 @@ def concave_root(function: ValueAndSlope, start: ArrayLike, *parameters: ArrayLi
     raise ConvergenceError(f"no root up to {t.max():.3g}", estimate=roots.reshape(shape), accuracy=float(np.max(step / t)))
 
 
-# -- Which ridge is best for random features, and when none is -------------------------------------------------------
+# -- the best ridge for random features, and the parameters at which it is 0 -------------------------------------------
 
 DECADES = (-14, 8)
 """Range of the search for the best ridge, in powers of ten of (mu1^2 + mu*^2) max(1, 1/rho) max(1, 1/psi1, 1/psi2)."""
@@ -296,7 +296,7 @@ WIDEST = 1e12
 def best_ridge(
     width_ratio: ArrayLike, sample_ratio: ArrayLike, linear: ArrayLike, nonlinear: ArrayLike, signal_to_noise: ArrayLike
 ) -> Array:
-    """Return the ridge of least risk; all arguments broadcast.
+    """Return the ridge of least risk. All arguments broadcast.
 
     It is 0 if the risk is least without a ridge, and infinite if nothing can be learned. The function scans the risk along lambda
     and then computes the zero of its derivative to rounding.
@@ -306,7 +306,7 @@ def best_ridge(
     width_ratio, sample_ratio, linear, nonlinear
         As in `random_features.risk`.
     signal_to_noise
-        rho = F1^2 / (tau^2 + F*^2); infinite without noise.
+        rho = F1^2 / (tau^2 + F*^2), which is infinite if tau and F* are 0.
 
     Examples
     --------
@@ -325,7 +325,9 @@ def best_ridge(
         (mu1**2 + mus**2) * np.maximum(1.0, 1 / np.where(rho > 0, rho, 1.0)) * np.maximum(1.0, 1 / np.minimum(psi1, psi2))
     )
     positive = scale[..., None] * np.logspace(*DECADES, SCAN)
-    both_infinite = np.isinf(psi1) & np.isinf(psi2)  # ridge 0 is refused there; the smallest ridge of the scan replaces it
+    both_infinite = np.isinf(psi1) & np.isinf(
+        psi2
+    )  # ridge 0 is not allowed there, and the smallest positive ridge of the scan replaces it
     first = np.where(both_infinite, positive[..., 0], 0.0)
     grid = np.concatenate([first[..., None], positive], axis=-1)
     wide = tuple(argument[..., None] for argument in (psi1, psi2, mu1, mus, signal, noise))
@@ -367,7 +369,7 @@ def _rises(lam: Array, psi1: Array, psi2: Array, mu1: Array, mus: Array, signal:
 
 
 def snr_threshold(width_ratio: ArrayLike, sample_ratio: ArrayLike, linear: ArrayLike, nonlinear: ArrayLike) -> Array:
-    """Return the signal-to-noise ratio rho above which the best ridge is 0; infinite if a ridge always helps.
+    """Return the signal-to-noise ratio rho above which the best ridge is 0, or infinity if a ridge always helps.
 
     All arguments broadcast.
 
@@ -386,10 +388,10 @@ def snr_threshold(width_ratio: ArrayLike, sample_ratio: ArrayLike, linear: Array
 
 
 def ridgeless_width(sample_ratio: ArrayLike, linear: ArrayLike, nonlinear: ArrayLike) -> Array:
-    """Return the width N/d below which a ridge helps at every signal-to-noise ratio; all arguments broadcast.
+    """Return the width N/d below which a ridge helps at every signal-to-noise ratio. All arguments broadcast.
 
-    At this width the derivative B_t changes sign. It is infinite for linear activations (mu* = 0) and for features that cannot
-    represent a linear signal (mu1 = 0).
+    At this width the derivative B_t of equation (10) changes sign. The width is infinite for linear activations (mu* = 0) and for
+    features that cannot represent a linear signal (mu1 = 0).
 
     >>> ridgeless_width([1.5, 3.0, 10.0], 0.5, (1 / 4 - 1 / (2 * np.pi)) ** 0.5).round(4).tolist()
     [5.0966, 11.1794, 62.158]

@@ -3,10 +3,9 @@
 Setting.  The linear model of `Ridge`, with groups of directions (eigenvalue s_k, load m_k, energy B_k). A share pi of the labels is real,
           with noise tau. The other labels are the predictions of a vector b plus noise tau_s. The result depends on b through
           P_k = |b|_k^2 and C_k = <b, beta>_k only.
-Result.   With kappa, df2 of the ridge, a_k = s_k/(s_k + kappa), nu_k = m_k s_k/(s_k + kappa)^2 and the
-          mixture pi beta + (1 - pi) b of
-          squared norms N_k = pi^2 B + 2 pi (1 - pi) C + (1 - pi)^2 P
-          (docs/theory/learning_from_models.md, section 1),
+Result.   Let kappa be the effective ridge and df2 = sum m_k a_k^2, with a_k = s_k/(s_k + kappa), nu_k = m_k s_k/(s_k + kappa)^2. The labels
+          without noise come from the mixture pi beta + (1 - pi) b, whose squared norm in group k is
+          N_k = pi^2 B + 2 pi (1 - pi) C + (1 - pi)^2 P (docs/theory/learning_from_models.md, section 1). Then
 
               r1 = tau^2 + sum s [B - 2 a (pi B + (1 - pi) C) + a^2 N],   r2 = tau_s^2 + sum s [P - 2 a (pi C + (1 - pi) P) + a^2 N],
               q = [pi r1 + (1 - pi) r2]/(1 - df2),   C <- a (pi B + (1 - pi) C),   P <- a^2 N + nu q.                       (1)
@@ -45,7 +44,7 @@ class State(NamedTuple):
 
 
 def shares_of(ratio: float, ridge: float, eigenvalues: ArrayLike, weights: ArrayLike) -> Shares:
-    """Return a, nu and 1 - df2 of a ridge, which may be 0 or infinite; the weights add up to one.
+    """Return s, a, nu and 1 - df2 of a ridge, which may be 0 or infinite. The weights must add up to one.
 
     >>> fit = shares_of(0.5, 0.0, [2.0], [1.0])
     >>> fit.learned.tolist(), fit.gain.tolist(), float(fit.gap)
@@ -60,7 +59,7 @@ def shares_of(ratio: float, ridge: float, eigenvalues: ArrayLike, weights: Array
 
 
 def step(fit: Shares, energy: Array, before: State, share: float, noise: float, synthetic_noise: float) -> State:
-    """Return the state of the next model by equation (1); a share of its labels is real, the others are predictions of `before`.
+    """Return the state of the next model by equation (1). A share of its labels is real. The others are predictions of `before`.
 
     >>> fit = shares_of(0.5, 0.0, [1.0], [1.0])
     >>> zero = State(np.zeros(1), np.zeros(1))

@@ -1,6 +1,6 @@
 """Estimators by k nearest neighbours, and by a kernel smoother whose kernel is infinite at zero.
 
-Both have the methods `fit(x, y)` and `predict(x)` of scikit-learn; `y` may have several columns, one per output. They search
+Both have the methods `fit(x, y)` and `predict(x)` of scikit-learn. `y` may have several columns, one per output. The estimators find
 neighbours with SciPy's k-d tree, on R^d or on a torus.
 """
 
@@ -61,7 +61,9 @@ class _LocalAverage:
         if self.period is None:
             return points
         wrapped = points % self.period
-        return np.where(wrapped == self.period, 0.0, wrapped)  # a tiny negative number rounds up to the period
+        return np.where(
+            wrapped == self.period, 0.0, wrapped
+        )  # the remainder of a tiny negative number rounds up to the period
 
     def _fitted(self) -> Array:
         if self._labels is None:
@@ -137,8 +139,8 @@ class SingularKernelRegressor(_LocalAverage):
     def weights(self, x: ArrayLike) -> tuple[NDArray[np.intp], NDArray[np.intp], Array]:
         """Return the weights that `predict` uses, as arrays (query, sample, weight).
 
-        The weights sum to 1 over every non-empty window. Label noise of variance s^2 gives the estimate at a query a variance of s^2
-        times the sum of its squared weights.
+        The weights sum to 1 over every non-empty window. With label noise of variance s^2, the variance of the estimate at a query is
+        s^2 times the sum of its squared weights.
 
         >>> model = SingularKernelRegressor(bandwidth=1.5, singularity=1.0).fit([[0.0], [3.0]], [1.0, 5.0])
         >>> [part.tolist() for part in model.weights([[1.0]])]
@@ -158,7 +160,9 @@ class SingularKernelRegressor(_LocalAverage):
         nearest = np.full(len(queries), np.inf)
         np.minimum.at(nearest, query, distance)
         at_sample = nearest[query] == 0
-        with np.errstate(divide="ignore", over="ignore"):  # weights relative to the nearest sample's cannot overflow
+        with np.errstate(
+            divide="ignore", over="ignore"
+        ):  # the weights are divided by the weight of the nearest sample, so that they cannot overflow
             ratio = distance / np.where(at_sample, 1.0, nearest[query])
             weight = np.where(at_sample, (distance == 0).astype(float), ratio ** -float(self.singularity))
         weight /= np.bincount(query, weight, minlength=len(queries))[query]
@@ -182,7 +186,7 @@ def _blocks(counts: NDArray[np.intp]) -> list[slice]:
     return [slice(start, stop) for start, stop in pairwise(edges) if stop > start]
 
 
-# -- The interpolating smoother on a function that is rough everywhere: the rate of claim J4 measured, not computed --
+# -- measured rate of the interpolating smoother on a function that is rough everywhere (claim J4) ---------------------
 
 SCALE = 0.5
 """Bandwidth in units of n^{-1/(2 beta + d)}."""

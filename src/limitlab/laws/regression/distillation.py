@@ -5,12 +5,13 @@ Setting.  The linear model of `Ridge`. With inputs "fresh", the teacher is fitte
           inputs (noise `student_noise`). With inputs "same", teacher and student have the same n inputs, and the labels of the student
           are (1 - mix) y + mix X b_teacher.
 Limit.    All sizes -> infinity at fixed ratios.
-Result.   For fresh inputs, equation (1) of `_relabelled` is applied twice. For the same inputs, the student is a filter whose unfitted
-          share of a direction x is
+Result.   For fresh inputs, equation (1) of `_relabelled` is applied twice. For the same inputs, the student fits a share f(x) of a
+          direction in which X'X/n has the eigenvalue x. With the penalties a of the student and b of the teacher,
 
-              1 - f(x) = (1 - mix) g_a(x) + mix (a g_a(x) - b g_b(x))/(a - b),   g_a(x) = a/(x + a),                       (3)
+              1 - f(x) = (1 - mix) g_a(x) + mix (a g_a(x) - b g_b(x))/(a - b),   g_a(x) = a/(x + a).                       (3)
 
-          for the penalties a of student and b of teacher. Bias and variance are the same combination of the two-point functions
+          Let c_a and c_b be the coefficients of g_a and g_b in (3). The bias is the sum of c_i c_j Q(i, j) and the variance is tau^2
+          times the sum of c_i c_j D(i, j) over i, j in {a, b}, with
 
               Q(a, b) = sum B s u_a u_b/(1 - df2(a, b)),   D(a, b) = df2(a, b)/(1 - df2(a, b)),   df2(a, b) = sum m l_a l_b,    (4)
 
@@ -162,7 +163,7 @@ class Distillation(LinearModel):
         return np.asarray(self.eigenvalues), self.shares, np.asarray(self.signal_energy)
 
     def _fresh(self, noise: float, student_noise: float) -> tuple[State, State]:
-        """Return teacher and student on fresh inputs; features that the teacher does not use act as label noise for it."""
+        """Return teacher and student on fresh inputs. Features that the teacher does not use act as label noise for the teacher."""
         s, w, energy = self._groups()
         seen = list(range(len(s)) if self.teacher_groups is None else self.teacher_groups)
         unseen = np.delete(s * energy, seen).sum()
@@ -188,7 +189,7 @@ class Distillation(LinearModel):
         return bias_t + self.noise**2 * variance_t, bias, self.noise**2 * variance
 
     def predicted(self) -> Values:
-        """Return the limit at the parameters of the law; it is infinite at the interpolation threshold of a fit without penalty."""
+        """Return the limit at the parameters of the law. Without a penalty it is infinite at the interpolation threshold of a fit."""
         with np.errstate(invalid="ignore"):
             teacher, bias, variance = (math.inf if math.isnan(value) else value for value in self._risks())
             gain = teacher - bias - variance
@@ -255,7 +256,7 @@ class Distillation(LinearModel):
     def from_data(
         cls, X: ArrayLike, y: ArrayLike, samples: int, teacher_samples: int | None = None, **parameters: Any
     ) -> Self:
-        """Return the law for a table, with its spectrum, its best linear predictor and its residual noise.
+        """Return the law with the spectrum, the best linear predictor and the residual noise of a table.
 
         The law has one group for each direction, largest eigenvalue first.
 
@@ -283,7 +284,7 @@ class Distillation(LinearModel):
         return cls(**{**table.spectrum(), **ratios, **parameters})
 
     def on_table(self, X: ArrayLike, y: ArrayLike, seeds: Iterable[int] = range(20)) -> xr.Dataset:
-        """Simulate teacher and student on drawn rows of the table of `from_data`, and return excess risks and gain over seeds."""
+        """Return the excess risks and the gain over seeds, from simulations of teacher and student on rows of the table of `from_data`."""
         table, same = TablePopulation.of(X, y), self.inputs == "same"
         samples = table.samples_at(self.ratio, self.eigenvalues)
         pair = (samples if same else table.samples_at(self.teacher_ratio, self.eigenvalues), samples)
@@ -310,7 +311,7 @@ class Distillation(LinearModel):
     # -- the experiment ---------------------------------------------------------------------------------------------------
 
     def measured(self, draw: Draw) -> Values:
-        """Measure both fits on drawn inputs; they are linear maps of beta and of the noises, which are averaged in closed form."""
+        """Measure both fits on drawn inputs. The fits are linear in beta and the noises, which are averaged in closed form."""
         p, n = draw.size, draw.count("ratio")
         counts = [int(count) for count in apportion(p, self.weights)]
         s, energy = np.repeat(self.eigenvalues, counts), np.repeat(np.asarray(self.signal_energy) / counts, counts)
@@ -350,7 +351,7 @@ class Distillation(LinearModel):
         )
 
 
-# -- A student on its teacher's own inputs, as a combination of ridge filters of the sample covariance ---------------
+# -- a student on the inputs of its teacher, as a combination of ridge filters of the sample covariance ----------------
 
 NEAR = 2.0  # for penalties within this factor the divided differences cancel; use an integral of the derivative instead
 NODES = 16

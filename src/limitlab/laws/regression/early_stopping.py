@@ -2,20 +2,28 @@
 
 Setting.  The linear model of `Ridge`. The estimator follows db/dt = -(1/n) X'(Xb - y) from b = 0 and stops at time t. With the loss
           |y - Xb|^2 / n, without the factor 1/2, the flow is twice as fast. With `step` > 0 the estimator takes t / step steps of
-          descent. With a `penalty` Lambda_t it follows db/dt = -Lambda_t b - (1/n) X'(Xb - y)
-          (`limitlab.laws.regression._penalised_flow`).
+          gradient descent. With a `penalty` Lambda_t the estimator follows db/dt = -Lambda_t b - (1/n) X'(Xb - y), for
+          isotropic inputs.
 Limit.    n, p -> infinity with p/n -> gamma (`ratio`); t fixed.
-Result.   The estimator leaves a share g(x) = e^{-tx}, or (1 - step x)^(t / step), of every eigendirection of S = X'X/n. With
-          R(z) = (S - z)^-1, the effective ridge kappa(z) of z = -kappa (1 - df1), u_k(z) = kappa / (s_k + kappa), a_k = 1 - u_k
-          (docs/theory/early_stopping.md):
+Result.   In an eigendirection of S = X'X/n with eigenvalue x, a share g(x) = e^{-tx} is not yet fitted at time t. For gradient
+          descent this share is (1 - step x)^(t / step). Let R(z) = (S - z)^-1, let kappa(z) be the effective ridge, the root of
+          z = -kappa (1 - df1), and let u_k(z) = kappa / (s_k + kappa), a_k = 1 - u_k (docs/theory/early_stopping.md). Then
 
-              beta' R(z) Sigma R(z') beta -> sum b_k s_k u_k u'_k / (z z' D),  D(z, z') = 1 - sum m_k a_k a'_k,      (1)
-              tr Sigma R(z) / n           -> sum m_k a_k a0_k / D(z, 0) - kappa(0) / z,                              (2)
-              z beta' R(z) beta           -> -sum b_k u_k,          tr (XX'/n - z)^-1 / n -> 1 / kappa(z).           (3)
+              beta' R(z) Sigma R(z') beta -> sum b_k s_k u_k u'_k / (z z' D),  D(z, z') = 1 - sum m_k a_k a'_k,      (3)
+              tr Sigma R(z) / n           -> sum m_k a_k a0_k / D(z, 0) - kappa(0) / z,                              (4)
+              z beta' R(z) beta           -> -sum b_k u_k,          tr (XX'/n - z)^-1 / n -> 1 / kappa(z).           (5)
 
-          Contour integrals of (1), (2), (3) against g(z) g(z'), (1 - g)^2 / z and g^2 are the bias, the variance and the
-          train error. The pole kappa(0) / z of (2) does not contribute. 32 nodes suffice for every spectrum and every time.
-Status.   A theorem for Sigma = 1 (Ali, Kolter and Tibshirani 2019). Derived for groups of eigenvalues, where (1)-(3) are deterministic
+          The bias, the variance and the train error are contour integrals of (3), (4) and (5) against g(z) g(z'), (1 - g)^2 / z
+          and g^2. The pole kappa(0) / z of (4) does not contribute. 32 nodes suffice for every spectrum and every time.
+
+          With a penalty, b = G(S) X'y/n. The gain G of a direction with eigenvalue x solves (9). The observables are integrals over
+          the Marchenko-Pastur law mu of S, including its atom at zero:
+
+              G' = 1 - (Lambda_t + x) G,   G(0) = 0,                                                                         (9)
+              |b - beta|^2 = r^2 int (x G - 1)^2 dmu + tau^2 gamma int x G^2 dmu,     <b, beta> = r^2 int x G dmu,          (10)
+              train error  = r^2 int x (1 - x G)^2 dmu + tau^2 [ gamma int_{x>0} (1 - x G)^2 dmu + (1 - gamma)_+ ].         (11)
+
+Status.   A theorem for Sigma = 1 (Ali, Kolter and Tibshirani 2019). Derived for groups of eigenvalues, where (3)-(5) are deterministic
           equivalents of one and two resolvents, integrated against a fixed analytic filter. Simulations check the result.
 """
 
@@ -33,12 +41,13 @@ from limitlab._core.results import CLOSED_FORM
 from limitlab.errors import ConvergenceError, Refused
 from limitlab.laws import Draw, Values, parameter
 from limitlab.laws.regression import ridge
-from limitlab.laws.regression._penalised_flow import penalised_risk
 from limitlab.laws.regression.linear_model import LinearModel, spectrum
 from limitlab.models.designs import descent_filter, flow_filter, penalised_filter
 from limitlab.models.functions import Schedule
 from limitlab.numerics.contours import CIRCLE_NODES, PARABOLA_NODES, Contour, circle, descent_parabola, parabola
 from limitlab.numerics.equivalents import effective_ridge, learned, rank_gap, resolvent_ridge, right_edge, unlearned
+from limitlab.numerics.ode import integrate
+from limitlab.numerics.spectra.marchenko_pastur import atom, quadrature
 
 __all__ = ["EarlyStopping"]
 
@@ -49,13 +58,15 @@ SHORT_TIME = 8.0  # largest product of time and right edge for the circle; longe
 FEW_STEPS = 12  # largest number of steps of descent for the circle
 COARSER = 7 / 8  # share of the nodes for the estimate of the quadrature error
 WORST_ACCURACY = 1e-6
-SCAN_POINTS, SCANS = 60, 12  # of the search for the best time
-CLOSE = 1e-8  # a minimum cannot be located more precisely from values
+SCAN_POINTS, SCANS = 60, 12  # times per scan and number of scans in the search for the best time
+CLOSE = 1e-8  # relative precision of the best time; values near a minimum do not determine its position more precisely
 CHUNK = 2_000_000  # complex numbers per array
+SPECTRUM_NODES = 60  # least number of nodes on the spectrum with a penalty; longer times need more nodes
+FLOW_TOLERANCE = 1e-11  # relative tolerance of the integration of (9)
 
 
 class Parts(NamedTuple):
-    """Limits from which every observable is computed; the two of the noise are per unit of its variance."""
+    """Limits from which every observable is computed. `variance` and `train_noise` are for noise of variance 1."""
 
     bias: Array
     variance: Array
@@ -73,20 +84,20 @@ def risk(
     step: float = 0.0,
     refinement: int = 1,
 ) -> dict[str, Any]:
-    """Return the limit of every observable; `time`, `ratio` and `noise` broadcast, and the spectrum is one-dimensional.
+    """Return the limit of every observable. `time`, `ratio` and `noise` broadcast, and the spectrum is one-dimensional.
 
     Parameters
     ----------
     time
         Stopping time, from 0 (nothing is learned) to infinity (the least-norm solution).
     ratio, noise
-        Features per sample, standard deviation of the label noise.
+        Features per sample, and standard deviation of the label noise.
     eigenvalues, weights, signal_energy
-        Groups of the population spectrum: eigenvalue, share of the dimensions, squared norm of the coefficients.
+        Eigenvalue, share of the dimensions and squared norm of the coefficients of every group of the population spectrum.
     step
         Step of gradient descent, at most 1 / `right_edge`. The value 0 means gradient flow. Times are rounded to whole steps.
     refinement
-        Multiplies the number of nodes of the contours.
+        Factor of the number of nodes of the contours.
 
     Returns
     -------
@@ -170,7 +181,8 @@ def _integrals(
 ) -> Iterator[tuple[NDArray[np.int64], Array, float]]:
     """Yield the parts at finite times in chunks.
 
-    Every chunk consists of indices, the parts at these indices, and their relative error, estimated with fewer nodes.
+    Every chunk consists of indices, the parts at these indices, and their relative error. The error is estimated by the difference from
+    an integral with fewer nodes.
     """
     energy = float(np.dot(s, b2)) or 1.0
     short = t * edge <= SHORT_TIME
@@ -194,7 +206,7 @@ def _integrals(
 
 
 def _on_circle(t: Array, loads: Array, edge: Array, s: Array, b2: Array, step: float, nodes: int) -> Array:
-    """Return the parts at short times; one circle around the spectrum resolves all filters."""
+    """Return the parts at short times. All filters are integrated on the same circle around the spectrum."""
     contour = circle(edge, nodes)
     if step:  # the nodes are off the real axis, so the logarithm has no branch cut there
         logarithm = np.asarray(np.round(t / step)[:, None] * np.log1p(-step * contour.z), dtype=np.complex128)
@@ -215,7 +227,8 @@ def _on_circle(t: Array, loads: Array, edge: Array, s: Array, b2: Array, step: f
 def _on_parabola(t: Array, loads: Array, edge: Array, s: Array, b2: Array, step: float, nodes: int) -> Array:
     """Return the parts at longer times.
 
-    Filters g use the contour of t, filters g^2 the contour of 2t, and (1 - g)^2 / z uses both. Its term 1/z integrates to zero.
+    The filter g is integrated on the contour of time t, and g^2 on the contour of time 2t. In (1 - g)^2 / z, the term -2 g / z is
+    integrated on the first contour and the term g^2 / z on the second. The term 1 / z integrates to zero.
     """
     single, once = _decaying(t, step, nodes)
     double, twice = _decaying(2 * t, step, nodes)
@@ -233,7 +246,7 @@ def _decaying(t: Array, step: float, nodes: int) -> tuple[Contour, Complex]:
 
 
 class _Points:
-    """Equations (1)-(3) on the nodes of a contour, with methods that integrate them against values of a function at the nodes."""
+    """Equations (3)-(5) on the nodes of a contour, with methods that integrate them against values of a function at the nodes."""
 
     def __init__(self, contour: Contour, s: Array, loads: Array, b2: Array):
         self.z, self.weight = contour
@@ -243,7 +256,7 @@ class _Points:
         self.u = unlearned(self.kappa, s)  # (elements, nodes, groups)
 
     def bias(self, values: Complex) -> Array:
-        """Return the double integral of (1), over nodes j in the upper half plane and nodes k in the upper and lower half plane."""
+        """Return the double integral of (3), over nodes j in the upper half plane and nodes k in the upper and lower half plane."""
         charge = self.weight * values / self.z
         value = np.zeros(len(self.z))
         for other, charges in ((self.u, charge), (self.u.conj(), charge.conj())):
@@ -253,7 +266,7 @@ class _Points:
         return value
 
     def _difference(self, other: Complex) -> Complex:
-        """Return D of (1), from unlearned shares if p <= n (so that no digit is lost at p = n) and from learned shares if p > n."""
+        """Return D of (3), from unlearned shares if p <= n (so that no digit is lost at p = n) and from learned shares if p > n."""
         many, load = (self.free < 0)[:, None, None], (self.loads * (self.s > 0))[:, None, :]
         mine, yours = (np.where(many, 1 - share, share) for share in (self.u, other))
         sums = (load * mine).sum(axis=-1)[:, :, None] + (load * yours).sum(axis=-1)[:, None, :]
@@ -261,19 +274,99 @@ class _Points:
         return np.asarray(start - (mine * load) @ np.swapaxes(yours, 1, 2), dtype=np.complex128)
 
     def variance(self, values: Complex) -> Array:
-        """Return the integral of (2) without its pole, whose contributions would grow with the time and cancel."""
+        """Return the integral of (4) without the pole. The contributions of the pole would grow with the time and cancel."""
         fitted = self.loads * learned(effective_ridge(0.0, self.s, self.loads), self.s)  # m a0, at z = 0
         learned_share = learned(self.kappa, self.s) @ fitted[:, :, None]
         difference = np.maximum(self.free, 0.0)[:, None] + (self.u @ fitted[:, :, None])[..., 0]  # D(z, 0)
         return np.asarray(2 * (self.weight * values * learned_share[..., 0] / difference).sum(axis=-1).real)
 
     def train_signal(self, values: Complex) -> Array:
-        """Return the integral of the left part of (3)."""
+        """Return the integral of the left part of (5)."""
         return np.asarray(-2 * (self.weight * values * (self.u @ self.b2)).sum(axis=-1).real)
 
     def train_noise(self, values: Complex) -> Array:
-        """Return the integral of the right part of (3)."""
+        """Return the integral of the right part of (5)."""
         return np.asarray(2 * (self.weight * values / self.kappa).sum(axis=-1).real)
+
+
+# -- gradient flow with a penalty that changes in time ----------------------------------------------------------------
+
+
+def penalised_risk(
+    times: Array, ratio: Array, noise: Array, eigenvalue: float, energy: float, penalty: Schedule, refinement: int = 1
+) -> dict[str, Any]:
+    """Return the observables at finite times with a penalty. `ratio` and `noise` broadcast against the times.
+
+    >>> limit = penalised_risk(np.array([1.0]), np.array([[1 / 1.5]]), np.array([[0.5]]), 1.0, 1.0, Schedule([(0.0, 0.0), (1.0, 2.0)]))
+    >>> limit["overlap"].round(4).tolist()
+    [[0.3168]]
+    """
+    cells, errors = {}, 0.0
+    for gamma in np.unique(ratio):
+        fine = _penalised_integrals(
+            times, float(gamma), eigenvalue, penalty, refinement * _spectrum_nodes(times, float(gamma), eigenvalue)
+        )
+        coarse = _penalised_integrals(
+            times, float(gamma), eigenvalue, penalty, refinement * _spectrum_nodes(times, float(gamma), eigenvalue) * 3 // 4
+        )
+        cells[float(gamma)] = fine
+        errors = max(errors, float(np.max(np.abs(fine - coarse))) + 100 * FLOW_TOLERANCE)
+    shape = np.broadcast_shapes(ratio.shape, times.shape)
+    flat = np.broadcast_to(ratio, shape)
+    column = np.broadcast_to(np.arange(times.size).reshape(times.shape), shape)
+    parts = np.array([cells[float(g)][:, j] for g, j in zip(flat.ravel(), column.ravel(), strict=True)]).T.reshape(5, *shape)
+    tau2 = noise**2
+    bias, variance = eigenvalue * energy * parts[0], tau2 * eigenvalue * parts[1]
+    values = dict(
+        bias=bias,
+        variance=variance,
+        excess_risk=bias + variance,
+        test_error=bias + variance + tau2,
+        train_error=energy * parts[2] + tau2 * parts[3],
+        overlap=energy * parts[4],
+    )
+    scale = (eigenvalue + 1) * energy + (eigenvalue + 1) * float(np.max(tau2))
+    return {**values, "accuracy": dict.fromkeys(values, errors * scale)}
+
+
+def _spectrum_nodes(times: Array, ratio: float, eigenvalue: float) -> int:
+    """Return a number of nodes on the spectrum that is sufficient for e^{-t x} at the largest of the times."""
+    return SPECTRUM_NODES + 8 * math.ceil(
+        math.sqrt(float(times.max(initial=0.0)) * eigenvalue * (1 + math.sqrt(ratio)) ** 2)
+    )
+
+
+def _penalised_integrals(times: Array, ratio: float, eigenvalue: float, penalty: Schedule, nodes: int) -> Array:
+    """Return the integrals of (10) and (11) at the times, for signal energy 1 and noise variance 1.
+
+    The rows are bias, variance, the signal's and the noise's part of the train error, and overlap.
+    """
+    x, mass = quadrature(ratio, eigenvalue, nodes)
+    unseen = float(atom(ratio))
+    stops = np.union1d(
+        np.ravel(times), [t for t in penalty.kinks if t < np.max(times)]
+    )  # a penalty from a table is smooth only between the times of the table
+    gains = [np.zeros_like(x)]
+    for start, stop in zip([0.0, *stops[:-1]], stops, strict=True):
+        path = integrate(
+            lambda t, g, start=start: 1 - (float(penalty(start + t)) + x) * g,  # type: ignore[misc]
+            gains[-1],
+            [stop - start],
+            FLOW_TOLERANCE,
+            floor=1.0,
+        )
+        gains.append(path.states[-1])
+    gain = np.array(gains[1:])[np.searchsorted(stops, np.ravel(times))]
+    fit, left = x * gain, 1 - x * gain
+    return np.stack(
+        [
+            left**2 @ mass + unseen,
+            ratio * (x * gain**2) @ mass,
+            (x * left**2) @ mass,
+            ratio * left**2 @ mass + max(1 - ratio, 0.0),
+            fit @ mass,
+        ]
+    )
 
 
 # -- the law ----------------------------------------------------------------------------------------------------------
@@ -334,7 +427,7 @@ class EarlyStopping(LinearModel):
     refinement: int = parameter(1, kind="solver", least=1, most=4, finer=2)
 
     def observed(self) -> tuple[str, ...]:
-        """Return the names of the observables; the overlap is predicted with a penalty only."""
+        """Return the names of the observables. The overlap is predicted with a penalty only."""
         names = tuple(type(self).observables)
         return names if self.penalty is not None else names[:-1]
 
@@ -363,7 +456,10 @@ class EarlyStopping(LinearModel):
         return self
 
     def realised(self, size: int) -> Self:
-        """Return the law with the ratio and weights of `size` features, with a shorter step if the step is too long for them."""
+        """Return the law with the ratio and weights of `size` features.
+
+        The step is reduced to the largest allowed step if it exceeds this step for the new ratio and weights.
+        """
         whole = super(EarlyStopping, self.replace(step=0.0)).realised(size)
         return whole.replace(step=min(self.step, whole.longest_step())) if self.step else whole
 
@@ -408,7 +504,7 @@ class EarlyStopping(LinearModel):
         return 0.0 if math.isinf(self.ratio) else 1 / float(right_edge(self.eigenvalues, self.ratio * self.shares))
 
     def best_time(self) -> float:
-        """Return the time with the least excess risk; it is infinite if training to the end is best.
+        """Return the time with the least excess risk, which is infinite if training without end is best.
 
         >>> EarlyStopping(ratio=0.5, noise=0.0).best_time()
         inf

@@ -2,15 +2,17 @@
 
 The population is described by the eigenvalues s_k of its Gram matrix K/N and by the energies c_k of the targets along its
 eigenvectors, c_k = (u_k.y)^2 / N. A fit on a random subset S of n points solves (K_SS / n + lambda) a = y_S. With
-df1 = sum s/(s + kappa) and df2 = sum s^2/(s + kappa)^2, here without division by n,
+df1 = sum s/(s + kappa) and df2 = sum s^2/(s + kappa)^2, here without division by n (docs/theory/learning_curves.md),
 
     kappa (1 - df1/n) = lambda (1 - df1/N),                                                                     (1)
     test = kappa' sum_k c_k (kappa / (s_k + kappa))^2 / (1 - df1/N)^2,       train = (1 - df1/n)^2 test,          (2)
     kappa' = dkappa/dlambda = (1 - df1/N) / (1 - df2/n - (lambda/kappa)(df1 - df2)/N).                            (3)
 
-Equation (1) is the law of a random compression of a matrix. In free probability, the R-transform of an n x n corner at x equals the
-R-transform of the whole matrix at n x / N. Equation (2) is the leave-one-out identity. As N grows, both become the law of independent
-draws (`ridge_equivalent`). As n grows to N, they become generalised cross-validation of the fit to all points.
+Equation (1) describes the spectrum of a random n x n corner of a matrix. In free probability, the R-transform of the corner at x equals
+the R-transform of the whole matrix at n x / N. Equation (2) is the leave-one-out identity. As N grows, (1) and (2) become the equations
+for independent draws (`ridge_equivalent`). As n grows to N, they become generalised cross-validation of the fit to all points.
+
+For gradient flow on the n points, the errors at time t are contour integrals over lambda = -z (equations 10 to 12 of the page).
 """
 
 from __future__ import annotations
@@ -91,7 +93,7 @@ def learning_curve(
     positive = np.where(s > 0, m, 0.0)
     rank = positive.sum()
     u, a = both_shares(kappa, s)
-    # 1 - df1/N, and 1 - df1/n at kappa = 0, follow from the rank; otherwise 1 - df1/n follows from (1)
+    # 1 - df1/N follows from the rank. 1 - df1/n follows from the rank at kappa = 0 and from (1) at other values.
     gap_all = (1 - rank / total) + (u * positive).sum(axis=-1) / total
     with np.errstate(invalid="ignore", divide="ignore"):
         shrink = np.where(kappa > 0, lam / kappa, 1 - rank / n)
@@ -158,7 +160,7 @@ def _checked(
     return n, lam, total, s, c, m
 
 
-# -- Learning curves in training time: gradient flow on n of N points, tested on the other N - n ---------------------
+# -- learning curves in training time, for gradient flow on n of N points that is tested on the other N - n -----------
 
 Complex = NDArray[np.complex128]
 
@@ -206,7 +208,7 @@ def flow_curve(
     time
         Stopping time, for the loss |f - y|^2 / (2n). At time 0 nothing is learned, and at infinity the fit has the least norm.
     eigenvalues, energies, population, multiplicities
-        As in `finite_population.learning_curve`.
+        The same parameters as in `finite_population.learning_curve`.
 
     Examples
     --------
@@ -236,9 +238,9 @@ def flow_curve(
 
 
 def _errors(n: float, t: float, s: Array, c: Array, total: float, m: Array, nodes: int) -> tuple[float, float]:
-    """Return the test and train error as contour integrals.
+    """Return the test and train error as contour integrals (equations 11 and 12 of docs/theory/learning_curves.md).
 
-    The test error is the double integral of (1) against e^{-t(z + z')} / (z z'). The train error is the integral of (2) against e^{-2tz}.
+    The test error is the double integral of C(z, z'), equation (10), against e^{-t(z + z')} / (z z').
     """
     test_points, train_points = parabola(t, nodes), parabola(2 * t, nodes)
     kappa = complex_ridge(-test_points.z, n, s, m, total)
@@ -253,9 +255,9 @@ def _errors(n: float, t: float, s: Array, c: Array, total: float, m: Array, node
 
 
 def _pair(first: Complex, second: Complex, ridge: Complex, n: float, s: Array, c: Array, total: float, m: Array) -> Complex:
-    """Return equation (1) for all pairs.
+    """Return C of equation (10) of docs/theory/learning_curves.md for all pairs of nodes.
 
-    The divided difference is g_1 / (1 - df22/n - lambda_2 sum s/((s+k_1)(s+k_2)) / N).
+    The divided difference in (10) is g_1 / (1 - df22/n - lambda_2 sum s/((s+k_1)(s+k_2)) / N).
     """
     left, right = (kappa[:, None] / (s + kappa[:, None]) for kappa in (first, second))  # unlearned shares; 1 at s = 0
     positive = np.where(s > 0, m, 0.0)

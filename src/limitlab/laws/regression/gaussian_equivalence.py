@@ -36,10 +36,10 @@ COMPARED = ("bias", "variance", "train_error", "coefficient_norm")
 
 
 class GaussianEquivalence(RandomFeaturesModel):
-    """Do nonlinear random features behave like linear ones with noise?
+    """Do nonlinear random features behave like linear features with noise?
 
-    Observables without prefix belong to the nonlinear features, `linear_...` to the noisy linear ones, and `..._gap` is their
-    difference.
+    Observables without prefix belong to the nonlinear features. Observables `linear_...` belong to the noisy linear features, and
+    `..._gap` is the difference of the two.
 
     Examples
     --------
@@ -53,7 +53,7 @@ class GaussianEquivalence(RandomFeaturesModel):
     """
 
     status = "theorem"
-    regime = "n, N, d -> infinity with N/d and n/d fixed; it fails when n or N is of order d^2"
+    regime = "n, N, d -> infinity with N/d and n/d fixed; the equivalence fails when n or N is of order d^2"
     references = ("mei2022generalization", "hu2023universality")
     page = "random_features"
     observables = {

@@ -1,11 +1,14 @@
 """Least excess risk of rotation-invariant kernels when the number of samples grows like the dimension.
 
-Setting.  y = f(x) + noise with f of linear energy F1^2 and remaining energy F*^2, n/d -> psi. Kernel ridge regression with a kernel that
-          depends on |x|, |x'|, <x, x'> only. It can learn the linear part of f. The remaining part acts like noise.
-Result.   Over ridges and kernels the least excess risk is F*^2 plus that of ridge regression on isotropic inputs with noise
-          tau_e^2 = tau^2 + F*^2 and its best penalty l = g tau_e^2/F1^2, g = 1/psi (docs/theory/random_features.md,
-          equation (15)). An activation attains it if mu*^2/mu1^2 <= tau_e^2/F1^2; otherwise its best ridge is 0 and it does worse.
-Status.   Derived: the optimum of the theorem behind `RandomFeaturesRidge` at infinite width.
+Setting.  y = f(x) + noise, where the linear part of f has energy F1^2 and the remaining part has energy F*^2. The estimator is kernel
+          ridge regression with a kernel that depends on |x|, |x'|, <x, x'> only. It can learn the linear part of f. The remaining part
+          acts like noise.
+Limit.    n, d -> infinity with n/d -> psi.
+Result.   The least excess risk over ridges and kernels is the sum of F*^2 and the excess risk of ridge regression on isotropic inputs
+          with noise variance tau_e^2 = tau^2 + F*^2 and the best penalty l = g tau_e^2/F1^2, g = 1/psi
+          (docs/theory/random_features.md, equation (15)). An activation attains it if mu*^2/mu1^2 <= tau_e^2/F1^2. For any other
+          activation the best ridge is 0, and the excess risk is larger.
+Status.   Derived as the optimum of the theorem behind `RandomFeaturesRidge` at infinite width.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ Array = NDArray[Any]
 
 
 def kernel_floor(sample_ratio: ArrayLike, linear: ArrayLike, nonlinear: ArrayLike, noise: ArrayLike) -> Array:
-    """Return the least excess risk of kernel ridge regression at n/d = `sample_ratio`; all arguments broadcast.
+    """Return the least excess risk of kernel ridge regression at n/d = `sample_ratio`. All arguments broadcast.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """Linear model with a grouped spectrum, the common base of the laws of ridge regression, early stopping and SGD.
 
 Setting.  n rows x = Sigma^{1/2} z with independent entries z of mean 0 and variance 1; labels y = <x, beta> + noise.
-          Sigma has eigenvalue s_k in a share w_k of the p directions, and beta has squared norm b_k there, spread over many
-          directions.
+          Sigma has eigenvalue s_k in a share w_k of the p directions. The part of beta in these directions has squared norm b_k
+          and is spread over many of them.
 Limit.    n, p -> infinity with p/n -> gamma (`ratio`).
 """
 
@@ -61,7 +61,7 @@ class GroupedSignal(Law):
 
 
 class Proportional(Law):
-    """Parameter `ratio`, the number of features per sample; it comes first in every law that has it."""
+    """Base class with the parameter `ratio`, the number of features per sample. `ratio` comes first in every law that has it."""
 
     ratio: float = parameter(2.0, above=0, scale="log", infinite=True, count="size / value")
 
@@ -93,7 +93,7 @@ class LinearModel(GroupedSignal, Proportional, HasBayesError):
 def spectrum(
     ratio: ArrayLike, eigenvalues: ArrayLike, weights: ArrayLike, signal_energy: ArrayLike
 ) -> tuple[Array, Array, Array, NDArray[np.bool_]]:
-    """Return eigenvalues, loads of shape (*ratio.shape, K), energies, and a mask of infinite ratios, where the load is 1."""
+    """Return eigenvalues, loads of shape (*ratio.shape, K), energies, and a mask of infinite ratios. At these the load is 1."""
     gamma = np.asarray(ratio, dtype=float)
     s, w, b2 = (np.atleast_1d(np.asarray(argument, dtype=float)) for argument in (eigenvalues, weights, signal_energy))
     if not (gamma > 0).all():

@@ -5,13 +5,13 @@ Setting.  The linear model of `Ridge`. Generation 1 is trained on n real labels.
           (`synthetic_noise`). With data "accumulate", a generation is also trained on the data of all earlier generations, and only the
           first generation has real labels.
 Limit.    n, p -> infinity with p/n -> gamma (`ratio`), at a fixed number of generations.
-Result.   Equation (1) of `_relabelled` is applied once per generation. It is affine in the state (C, P), so that growth factor and limit
-          follow from one matrix. For accumulated data without a penalty and p < n,
+Result.   Equation (1) of `_relabelled` is applied once per generation. It is affine in the state (C, P). The growth factor and the limit
+          of many generations therefore follow from one matrix. For accumulated data without a penalty and p < n,
 
               excess = tau^2 sum_{i <= g} gamma/(i (i - gamma)), exactly tau^2 sum_{i <= g} p/(i (i n - p - 1)) for Gaussian inputs.  (2)
 
           The derivations are in docs/theory/learning_from_models.md, sections 1 and 2.
-Status.   A theorem by induction for no real labels or only real labels (Hastie et al. 2022, Dohmatob et al. 2024). Derived for mixtures.
+Status.   A theorem by induction if no labels or all labels are real (Hastie et al. 2022, Dohmatob et al. 2024). Derived for mixtures.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ class ModelCollapse(LinearModel):
         return dict(bias=bias, excess_risk=excess, test_error=test, coefficient_norm=norm, accuracy=CLOSED_FORM)
 
     def _accumulated(self, index: NDArray[np.int_]) -> Values:
-        """Return the limit with accumulated data, equation (2); the errors have a covariance proportional to Sigma^-1."""
+        """Return the limit with accumulated data, equation (2). The covariance of the errors is proportional to Sigma^-1."""
         i = np.arange(1, index.max() + 2)
         tau, synthetic = self.noises()
         excess = np.cumsum(np.where(i == 1, tau, synthetic) ** 2 * self.ratio / (i * (i - self.ratio)))[index]
@@ -221,7 +221,7 @@ class ModelCollapse(LinearModel):
         return self._growth(self._fit(), self.real_share)
 
     def limit(self) -> float:
-        """Return the excess risk after many generations; it is infinite if the growth factor is at least 1.
+        """Return the excess risk after many generations, which is infinite if the growth factor is at least 1.
 
         >>> round(ModelCollapse(ratio=0.8, ridge=0.05, real_share=0.3).limit(), 3)
         1.447
@@ -240,7 +240,7 @@ class ModelCollapse(LinearModel):
         return State(state[:groups], state[groups:]).excess(np.asarray(self.eigenvalues), np.asarray(self.signal_energy))
 
     def critical_share(self) -> float:
-        """Return the share of real labels above which the errors of a chain converge; 0 if they converge for every share.
+        """Return the share of real labels above which the errors of a chain converge, or 0 if they converge for every share.
 
         For one group without a penalty it is (3 gamma - 2)/(2 gamma - 1) for gamma between 2/3 and 1.
         """
@@ -301,7 +301,7 @@ class ModelCollapse(LinearModel):
 
     @classmethod
     def from_data(cls, X: ArrayLike, y: ArrayLike, samples: int, **parameters: Any) -> Self:
-        """Return the law for a table, with its spectrum, its best linear predictor and its residual noise.
+        """Return the law with the spectrum, the best linear predictor and the residual noise of a table.
 
         The law has one group for each direction.
 
@@ -326,7 +326,7 @@ class ModelCollapse(LinearModel):
         return cls(**{**table.spectrum(), "ratio": len(table.eigenvalues) / samples, **parameters})
 
     def on_table(self, X: ArrayLike, y: ArrayLike, seeds: Iterable[int] = range(20)) -> xr.Dataset:
-        """Simulate the chain on drawn rows of the table of `from_data`, and return `excess_risk` over seeds and generations."""
+        """Return `excess_risk` over seeds and generations, from simulations of the chain on drawn rows of the table of `from_data`."""
         table, last = TablePopulation.of(X, y), int(np.max(self.generations))
         samples = table.samples_at(self.ratio, self.eigenvalues)
         generations = np.atleast_1d(self.generations)

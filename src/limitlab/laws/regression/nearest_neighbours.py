@@ -1,6 +1,6 @@
 r"""Exact errors of k nearest neighbours at a cusp.
 
-Setting.  n inputs uniform in the unit ball of R^d; y = C |x|^beta + noise of variance tau^2; the estimate at the origin is
+Setting.  n inputs uniform in the unit ball of R^d; y = C |x|^beta + noise of variance tau^2. The estimate at the origin is
           the mean of the labels of the k nearest inputs.
 Limit.    None. The law is exact at every n and k, because |x|^d is uniform on [0, 1] and the estimate depends on its k smallest order
           statistics only.
@@ -12,7 +12,8 @@ Result.   With b = beta/d and the ratio (x)_b = Gamma(x+b)/Gamma(x) (docs/theory
 
           At the best k, (k/n)^{2b} and 1/k are of the same order, and the excess risk falls like n^{-2 beta/(2 beta + d)}. One
           neighbour interpolates the training labels, and its test error tends to 2 tau^2, not to infinity.
-Status.   Derived here (moments of order statistics, summed in closed form) and checked; the rate is classical (Gyorfi et al. 2002).
+Status.   Derived here from moments of order statistics, which are summed in closed form. Simulations check the result. The rate is a
+          classical theorem (Gyorfi et al. 2002).
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def risk(
     amplitude: ArrayLike = 1.0,
     noise: ArrayLike = 0.5,
 ) -> dict[str, Array]:
-    """Return the exact observables; the arguments n, k, d, beta, C and tau broadcast.
+    """Return the exact observables. The arguments n, k, d, beta, C and tau broadcast.
 
     The formulas also hold for real `samples` and `neighbours`, so that an optimiser can vary them continuously.
 
@@ -90,7 +91,7 @@ def _check_whole(k: Array) -> None:
 
 
 def rate_exponent(dimension: ArrayLike, smoothness: ArrayLike) -> Array:
-    """Return 2 beta/(2 beta + d); the excess risk at the best k falls like `samples` to minus this power.
+    """Return the exponent r = 2 beta/(2 beta + d) with which the excess risk at the best k falls, like samples^-r.
 
     >>> float(rate_exponent(2, 1.0))
     0.5
@@ -102,9 +103,9 @@ def rate_exponent(dimension: ArrayLike, smoothness: ArrayLike) -> Array:
 class NearestNeighbours(Law):
     """How well does the mean of the k nearest labels estimate a rough function from n noisy samples?
 
-    The query is the tip of a cusp C|x|^beta, and the samples are uniform in the unit ball around it. The cusp is the hardest target
-    of a Holder class, and its errors are exact. For a density p(x) at the query, rescale distances so that the volume of the ball
-    is 1/p(x).
+    The query is the tip of a cusp C|x|^beta, and the samples are uniform in the unit ball around it. No function with the same Holder
+    exponent and constant has a larger bias at the query. If the inputs have a density p(x) at the query, rescale distances so that the
+    volume of the ball is 1/p(x).
 
     Examples
     --------
@@ -183,7 +184,7 @@ class NearestNeighbours(Law):
         return float(rate_exponent(self.dimension, self.smoothness))
 
     def measured(self, draw: Draw, neighbours: Array, smoothness: Array, amplitude: Array, noise: Array) -> Values:
-        """Return means over `size` training sets; all values of these parameters use the same draw of the distances."""
+        """Return means over `size` training sets. All values of these parameters use the same draw of the distances."""
         arrays = np.broadcast_arrays(neighbours, smoothness, amplitude, noise)
         k, beta, c, tau = (array.ravel() for array in arrays)
         _check_whole(k)
@@ -219,7 +220,7 @@ class NearestNeighbours(Law):
     def _drawn_labels(
         self, draw: Draw, neighbours: Array, smoothness: Array, amplitude: Array, noise: Array
     ) -> dict[str, Array]:
-        """Draw points and labels and fit the estimator, with the same points and noise for every value of the parameters."""
+        """Return the observables of estimators fitted to drawn points and labels. All parameter values share points and noise."""
         from limitlab.laws.regression._smoothers import NearestNeighbourRegressor
 
         runs = []
@@ -232,7 +233,7 @@ class NearestNeighbours(Law):
 
 
 def smallest_uniforms(rng: np.random.Generator, samples: int, smallest: int, sets: int) -> Array:
-    """Return the `smallest` smallest of `samples` uniform numbers, in order, for each of `sets` sets, of shape (smallest, sets).
+    """Return the `smallest` smallest of `samples` uniform numbers in increasing order, for `sets` sets, of shape (smallest, sets).
 
     By Renyi's representation, -log(1 - U_(l)) is a sum of independent exponentials E_i/(n - i + 1), i <= l. The first rows do
     not depend on `smallest`.

@@ -14,7 +14,8 @@ Result.   The activation enters through mu1 = E[G s(G)] and mu*^2 = Var s(G) - m
               |a|^2  = t (F1^2 v (q/psi2 + u s2) + q T/psi2) / (psi1 Delta),   objective = s2 (F1^2 v + T).           (7)
 
           The right side of (4) falls in t and the left side grows, so the root is unique.
-Status.   Theorem (Mei and Montanari 2022); (4)-(7) are algebraically equivalent to theirs and free of cancellation.
+Status.   Theorem (Mei and Montanari 2022). Equations (4)-(7) are algebraically equivalent to those of the theorem, and no differences of
+          nearly equal numbers occur in them.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def risk(
     nonlinear_signal: ArrayLike = 0.0,
     noise: ArrayLike = 0.0,
 ) -> dict[str, Array]:
-    """Return the limit of every observable; all arguments broadcast.
+    """Return the limit of every observable. All arguments broadcast.
 
     Parameters
     ----------
@@ -206,7 +207,7 @@ class RandomFeaturesRidge(RandomFeaturesModel, HasBayesError):
         return best_linear(self, 1 / self.sample_ratio, [self.signal**2], [1.0], self.noise, "test_error")
 
     def signal_to_noise(self) -> float:
-        """Return rho = F1^2 / (tau^2 + F*^2), on which the best penalty depends; it is infinite without noise.
+        """Return rho = F1^2 / (tau^2 + F*^2), on which the best penalty depends. It is infinite if tau and F* are 0.
 
         >>> RandomFeaturesRidge(signal=2.0, noise=0.5).signal_to_noise()
         16.0
@@ -225,7 +226,7 @@ class RandomFeaturesRidge(RandomFeaturesModel, HasBayesError):
         return float(best_ridge(self.width_ratio, self.sample_ratio, mu.linear, mu.nonlinear, self.signal_to_noise()))
 
     def snr_threshold(self) -> float:
-        """Return the signal-to-noise ratio rho above which the best penalty is 0; infinite if a penalty always helps.
+        """Return the signal-to-noise ratio rho above which the best penalty is 0, or infinity if a penalty always helps.
 
         >>> RandomFeaturesRidge(width_ratio=4.0, sample_ratio=3.0).snr_threshold()
         inf

@@ -1,9 +1,9 @@
 """Ridge and ridgeless regression in high dimension.
 
 Setting.  n samples y = <x, beta> + noise with p features, x = Sigma^{1/2} z, noise of standard deviation tau. The estimator
-          minimises (1/n)|y - Xb|^2 + lambda |b|^2 (scikit-learn's alpha is n lambda; lambda = 0 is the least-norm solution). With a
-          start b_0 at distance D from beta the penalty is lambda |b - b_0|^2, and D^2 takes the place of |beta|^2.
-          Sigma has eigenvalue s_k in a share w_k of the directions, where beta has squared norm b_k.
+          minimises (1/n)|y - Xb|^2 + lambda |b|^2. For lambda = 0 it is the least-norm solution. The parameter alpha of scikit-learn
+          is n lambda. With a start b_0 at distance D from beta the penalty is lambda |b - b_0|^2, and D^2 replaces |beta|^2.
+          Sigma has eigenvalue s_k in a share w_k of the directions. The part of beta in these directions has squared norm b_k.
 Limit.    n, p -> infinity with p/n -> gamma (`ratio`).
 Result.   With m_k = gamma w_k, all errors follow from one unknown kappa >= 0 (docs/theory/ridge.md):
 
@@ -44,7 +44,7 @@ __all__ = ["Ridge", "exact_ridgeless"]
 
 Array = NDArray[np.float64]
 
-SCAN_POINTS = 4000  # of the search for the best penalty, geometric in kappa
+SCAN_POINTS = 4000  # number of trial values of kappa in the search for the best penalty, spaced geometrically
 
 
 def risk(
@@ -69,7 +69,7 @@ def risk(
     noise
         Standard deviation of the label noise.
     eigenvalues, weights, signal_energy
-        Groups of the population spectrum: eigenvalue, share of the dimensions, squared norm of the coefficients.
+        Eigenvalue, share of the dimensions and squared norm of the coefficients of every group of the population spectrum.
     start_distance
         Distance between beta and the point to which the penalty shrinks the coefficients. NaN means that this point is 0.
 
@@ -97,7 +97,7 @@ def risk(
     moved = total * (unit * fitted**2).sum(axis=-1) + np.where(noise_gain > 0, test, 0.0) * noise_gain
     from_start = (
         energy + total * (1 - 2 * (unit * fitted).sum(axis=-1)) + moved
-    )  # |b|^2 with b = beta + (start - beta) + ...
+    )  # |b|^2 for coefficients that are shrunk to the start
     limits = dict(
         bias=bias,
         variance=variance,
@@ -107,7 +107,7 @@ def risk(
         degrees_of_freedom=equivalent.df1,
         effective_ridge=equivalent.kappa,
         coefficient_norm=np.where(np.isnan(distance), moved, from_start),
-        gcv=test.copy(),  # train / (1 - df1)^2, where (4) leaves nothing to divide
+        gcv=test.copy(),  # train / (1 - df1)^2, which is the test error by (4)
         average_bias=average_bias,
     )
     start_norm = np.where(np.isnan(distance), 0.0, energy + total)
@@ -115,14 +115,14 @@ def risk(
 
 
 def _unit_energy(signal_energy: Array, weights: ArrayLike) -> Array:
-    """Return the energy per group, scaled to a total of 1; without a signal, all directions have the same energy."""
+    """Return the energy per group, scaled to a total of 1. Without a signal, all directions have the same energy."""
     total = float(signal_energy.sum())
     shares = np.atleast_1d(np.asarray(weights, dtype=float))
     return signal_energy / total if total > 0 else shares / shares.sum()
 
 
 def _quotient(numerator: Array, gap: Array) -> Array:
-    """Return numerator / gap; at the interpolation threshold the gap vanishes and the value is 0 or infinity."""
+    """Return numerator / gap. At the interpolation threshold the gap vanishes, and the value is 0 or infinity."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(numerator == 0, 0.0, numerator / gap)
 
@@ -187,8 +187,8 @@ def best_ridge(
     """Return the penalty with the least test error.
 
     It may be negative with more features than samples, and it is infinite without a signal. For a signal that is spread evenly
-    over the directions it is gamma tau^2 / |beta|^2. Otherwise the function minimises the test error over kappa, because the
-    test error is an explicit function of kappa, and computes lambda from (1).
+    over the directions it is gamma tau^2 / |beta|^2. For other signals the function minimises the test error over kappa, because the
+    test error is an explicit function of kappa. It then computes lambda from (1).
 
     >>> round(best_ridge(4.0, 0.1, (1.0, 20.0), (0.95, 0.05), (0.0076, 1.0)), 6)
     -0.947296
@@ -220,7 +220,7 @@ def _best_kappa(lowest: float, tau2: float, s: Array, load: Array, b2: Array) ->
         growth = (load * a**2 / (s + np.asarray(kappa)[..., None])).sum(axis=-1)
         return (b2 * u * a**2).sum(axis=-1) * gaps(kappa, s, load)[1] - energy(u) * growth
 
-    far = (tau2 + b2 @ s) * (load @ s**2) / (b2 @ s**2)  # the optimum for a weak signal
+    far = (tau2 + b2 @ s) * (load @ s**2) / (b2 @ s**2)  # the best kappa for a weak signal
     kappa = np.r_[lowest, lowest + np.geomspace(1e-10 * s.min(), 100 * (s.max() + load @ s + far), SCAN_POINTS)]
     rising = slope(kappa) > 0
     turns = np.flatnonzero(~rising[:-1] & rising[1:])
@@ -295,7 +295,7 @@ class Ridge(LinearModel):
         return self
 
     def predicted(self, ratio: Array, ridge: Array, noise: Array, start_distance: Array) -> Values:
-        """Return the limit over a grid of ratios, penalties, noise levels and starts (NaN means that the start is 0)."""
+        """Return the limit over a grid of ratios, penalties, noise levels and starting distances (NaN means that the start is 0)."""
         limit = risk(ratio, ridge, noise, self.eigenvalues, self.shares, self.signal_energy, start_distance)
         return {**limit, "accuracy": CLOSED_FORM}
 
@@ -354,7 +354,7 @@ class Ridge(LinearModel):
         return float(negative_ridge_limit(self.eigenvalues, self.ratio * self.shares))
 
     def optimal_ridge(self, allow_negative: bool = True) -> float:
-        """Return the penalty with the least test error; it may be negative, and it is infinite without a signal.
+        """Return the penalty with the least test error. It may be negative, and it is infinite without a signal.
 
         >>> Ridge(ratio=0.5, noise=0.5).optimal_ridge()
         0.125

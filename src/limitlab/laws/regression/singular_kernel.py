@@ -3,9 +3,9 @@ r"""Kernel smoother that interpolates its labels, because its kernel is infinite
 Setting.  n inputs uniform in the unit ball of R^d; y = f_0 + C |x|^beta + noise of variance tau^2. The estimate at the tip
           is the mean of the labels within distance h, weighted by |x|^-a, and 0 if there are no such labels. At a sample the
           weight is infinite, so the fitted function passes through every noisy label, for every h.
-Limit.    None: exact at every n. With q = a/d, b = beta/d, p = h^d, U uniform, K = U^-q and Phi(t) = 1 - p + p E e^{-tK}
-          (docs/theory/local_averages.md),
-Result.   As integrals over t,
+Limit.    None. The law is exact at every n.
+Result.   With q = a/d, b = beta/d, p = h^d, U uniform, K = U^-q and Phi(t) = 1 - p + p E e^{-tK}, variance V, squared bias B2 and
+          excess risk are integrals over t (docs/theory/local_averages.md),
 
               V  = tau^2 n p int t E[K^2 e^{-tK}] Phi^{n-1} dt,                                                   (8)
               B2 = C^2 h^{2 beta} { n p int t E[U^{2b} K^2 e^{-tK}] Phi^{n-1} dt
@@ -13,9 +13,9 @@ Result.   As integrals over t,
               excess risk = V + B2 + f_0^2 (1-p)^n.                                                              (10)
 
           For a < d/2 and h = n^{-1/(2 beta + d)} the excess risk falls like n^{-2 beta/(2 beta + d)}, which is the best
-          possible rate, although the estimator fits the noise exactly. For d/2 < a < d the estimator also interpolates and
-          its excess risk falls more slowly.
-Status.   Derived here: (8)-(10) are identities, checked; the rate is the theorem of Belkin, Rakhlin and Tsybakov (2019).
+          possible rate, although the estimator fits the noise exactly. For d/2 < a < d the estimator also interpolates, but its
+          excess risk falls more slowly.
+Status.   The identities (8)-(10) are derived here, and simulations check them. The rate is a theorem (Belkin, Rakhlin and Tsybakov 2019).
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def risk(
     noise: ArrayLike = 0.5,
     offset: ArrayLike = 0.0,
 ) -> dict[str, Array]:
-    """Return the exact observables and their `accuracy`; the arguments n, h, a, d, beta, C, tau and f_0 broadcast.
+    """Return the exact observables and their `accuracy`. The arguments n, h, a, d, beta, C, tau and f_0 broadcast.
 
     Examples
     --------
@@ -101,8 +101,8 @@ def leading_risk(
 ) -> dict[str, Array]:
     """Return the leading terms for many samples in the window (m = n h^d -> infinity, h -> 0), eqs. 12-13.
 
-    They show the exponents, but they converge slowly near a = d/2. At m = 32 and a/d = 0.45 they are wrong by a factor of 1.8. Use
-    `risk` for values.
+    The exponents of the leading terms are correct, but their ratio to the exact values converges slowly near a = d/2. At m = 32 and
+    a/d = 0.45 they are wrong by a factor of 1.8. Use `risk` for values.
 
     Examples
     --------
@@ -124,7 +124,7 @@ def leading_risk(
 def _leading_concentration(q: Array, m: Array) -> Array:
     """Return the mean sum of squared weights for m expected neighbours.
 
-    It has three cases, in which the second moment of the kernel is finite, diverges logarithmically, or diverges as a power.
+    The formula has three cases, because the second moment of the kernel is finite, diverges logarithmically, or diverges as a power.
     """
     from scipy.special import gamma
 
@@ -136,7 +136,7 @@ def _leading_concentration(q: Array, m: Array) -> Array:
 
 
 def variance_exponent(singularity: ArrayLike, dimension: ArrayLike) -> Array:
-    """Return the exponent of 1/(n h^d) in the variance, which is 1 up to a = d/2 (there with a logarithm) and then d/a - 1.
+    """Return the exponent of 1/(n h^d) in the variance, which is 1 for a <= d/2 (with a logarithm at a = d/2) and d/a - 1 above.
 
     >>> variance_exponent([0.5, 1.0, 1.5], 2).round(4).tolist()
     [1.0, 1.0, 0.3333]
@@ -148,7 +148,7 @@ def variance_exponent(singularity: ArrayLike, dimension: ArrayLike) -> Array:
 def rate_exponent(singularity: ArrayLike, dimension: ArrayLike, smoothness: ArrayLike) -> Array:
     """Return the exponent r of samples^-r in the excess risk at the best bandwidth (eq. 14).
 
-    It is 2 beta/(2 beta + d) up to a = d/2.
+    The exponent is 2 beta/(2 beta + d) for a <= d/2.
 
     >>> rate_exponent([0.5, 1.5], 2, 1.0).round(4).tolist()
     [0.5, 0.25]
@@ -277,8 +277,9 @@ class SingularKernelSmoother(Law):
         """Return the bandwidth in (0, 1] that minimises the excess risk, with an additional cost of empty windows.
 
         The estimate of an empty window is 0. If `offset` is 0, this estimate has no error, and without an additional cost the best
-        bandwidth would be 0. `empty_cost` is the squared error that an empty window counts. Its default is the larger of offset^2 and
-        amplitude^2 + noise^2. The result depends little on it, because windows near the optimum are rarely empty.
+        bandwidth would be 0. `empty_cost` is the squared error that the search assigns to an empty window. Its default is the larger of
+        offset^2 and amplitude^2 + noise^2. The result depends little on `empty_cost`, because at the best bandwidth windows are rarely
+        empty.
 
         >>> law = SingularKernelSmoother(samples=10_000, dimension=2)
         >>> round(law.best_bandwidth() / 10_000**-0.25, 2)                 # in units of n^{-1/(2 beta + d)}
@@ -292,7 +293,7 @@ class SingularKernelSmoother(Law):
             values = self.evaluate(bandwidth=np.exp(np.asarray(log_h)))
             return np.asarray(values["excess_risk"] + (price - self.offset**2) * values["empty_probability"])
 
-        lowest = -np.log(10.0 * self.samples) / self.dimension  # a tenth of a sample in the window
+        lowest = -np.log(10.0 * self.samples) / self.dimension  # the window contains a tenth of a sample on average
         scan = np.linspace(lowest, 0.0, SCAN)
         best = int(np.argmin(cost(scan)))
         bounds = (scan[max(best - 1, 0)], scan[min(best + 1, SCAN - 1)])
@@ -310,7 +311,7 @@ class SingularKernelSmoother(Law):
     def measured(
         self, draw: Draw, singularity: Array, smoothness: Array, amplitude: Array, noise: Array, offset: Array
     ) -> Values:
-        """Return means over `size` training sets; all values of these parameters use the same draw of the samples."""
+        """Return means over `size` training sets. All values of these parameters use the same draw of the samples."""
         arrays = np.broadcast_arrays(singularity, smoothness, amplitude, noise, offset)
         a, beta, c, tau, f0 = (array.ravel() for array in arrays)
         _check_singularity(a, np.asarray(float(self.dimension)))
@@ -320,7 +321,7 @@ class SingularKernelSmoother(Law):
     def _averaged_labels(
         self, draw: Draw, singularity: Array, smoothness: Array, amplitude: Array, noise: Array, offset: Array
     ) -> dict[str, Array]:
-        """Draw the distances, and compute bias and variance as sums over the weights."""
+        """Return the observables with bias and variance as sums over the weights of drawn distances."""
         rng, size, p = draw.rng, draw.size, self.bandwidth**self.dimension
         counts = rng.binomial(self.samples, p, size)
         q, b = singularity / self.dimension, smoothness / self.dimension
@@ -341,7 +342,7 @@ class SingularKernelSmoother(Law):
     def _drawn_labels(
         self, draw: Draw, singularity: Array, smoothness: Array, amplitude: Array, noise: Array, offset: Array
     ) -> dict[str, Array]:
-        """Draw points and labels and fit the estimator, with the same points and noise for every value of the parameters."""
+        """Return the observables of estimators fitted to drawn points and labels. All parameter values share points and noise."""
         from limitlab.laws.regression._smoothers import SingularKernelRegressor
 
         runs = []
@@ -376,9 +377,10 @@ def window_sums(marks: Array, counts: NDArray[np.int64], tail: Array, power: Arr
 
 
 def share_of_empty_sets(inside: int, samples: int, sets: int) -> float:
-    """Return the share of all n-subsets of the sets * n drawn points that miss the window, if `inside` points are in it.
+    """Return the share of all n-subsets of the sets * n drawn points that have no point in the window, if it contains `inside` points.
 
-    This is the unbiased estimate of (1-p)^n with the least variance. It is positive also if none of the drawn sets is empty.
+    This share is the unbiased estimate of (1-p)^n with the least variance. It can be positive even if every drawn set has a point in the
+    window.
 
     >>> share_of_empty_sets(inside=2, samples=1, sets=4)
     0.5

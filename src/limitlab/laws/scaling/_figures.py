@@ -35,7 +35,7 @@ def width_and_steps(quick: bool = True) -> Figure:
     title = r"$\alpha = 1$; grey: single widths, $\beta = 0.2$"
     finish(middle, "compute $C = dBk$", "best loss", title, xscale="log", yscale="log")
     a, b = np.meshgrid(np.linspace(0.31, 1.6, 129), np.linspace(0.02, 1.6, 129))
-    exponent = np.where(a + b < 0.5, 0.0, np.nan)  # outside the table, and covered below by a straight edge
+    exponent = np.where(a + b < 0.5, 0.0, np.nan)  # this region is outside the table and is covered by a polygon below
     for i in np.ndindex(a.shape):
         point = phase_point(float(a[i]), float(b[i]))
         if point is not None:

@@ -25,10 +25,8 @@ KEPT = 256  # number of modes that are represented one by one
 ALL = 2 * KEPT  # spectra with at most this number of modes are not grouped
 PANEL, ORDER = 1.5, 12  # length of a panel in log j, nodes on it
 END = 1 / 24  # coefficient of Euler and Maclaurin's formula between half integers
-TAIL_DIGITS, LARGEST = (
-    13,
-    60,
-)  # an infinite spectrum is cut where the rest of its trace is below 10^-13 of the whole, at most at 10^60
+# An infinite spectrum is cut where the rest of its trace is below 10^-13 of the whole, at most at mode 10^60.
+TAIL_DIGITS, LARGEST = 13, 60
 
 
 class Spectrum(NamedTuple):
@@ -57,7 +55,7 @@ def power_law(alpha: float, beta: float, modes: float) -> Spectrum:
     else:
         last = 10.0 ** min(TAIL_DIGITS / (2 * alpha - 1), LARGEST) if math.isinf(modes) else round(modes)
         rest, weights = _log_panels(math.log(KEPT + 0.5), math.log(last - 0.5))
-        # sum f = integral + (f'(low) - f'(high)) / 24 + ..., the derivatives from the two modes beside each end
+        # sum f = integral + (f'(low) - f'(high)) / 24 + ..., where the two modes beside each end give the derivatives
         j = np.r_[np.arange(1.0, KEPT + 2), rest, last - 1, last]
         counts = np.r_[np.ones(KEPT - 1), 1 - END, END, weights, END, 1 - END]
     return Spectrum(j ** (-2 * alpha), counts, counts * j ** (-2 * beta))
@@ -80,7 +78,7 @@ NODES, COARSER = 32, 28
 
 
 class Losses(NamedTuple):
-    """Parts of the loss due to the start and to one unit of noise variance, forcing and kernel, at every number of steps."""
+    """Parts of the loss due to the start and to noise of variance 1, and forcing and kernel, at every number of steps."""
 
     signal: Array
     noise: Array
@@ -89,13 +87,13 @@ class Losses(NamedTuple):
 
 
 def losses(spectrum: Spectrum, width: float, step: float, batch: float, steps: Array, nodes: int = NODES) -> Losses:
-    """Return all parts of the loss after `steps` steps (whole numbers below 16), equations (4)-(6)."""
+    """Return all parts of the loss after `steps` steps, equations (4) and (5). Below 16 the numbers of steps must be whole."""
     return Losses(*coefficients(lambda q: _transforms(spectrum, width, step, batch, q), steps, nodes))
 
 
 def _transforms(spectrum: Spectrum, width: float, step: float, batch: float, q: Complex) -> tuple[Complex, ...]:
-    """Return the four generating functions at L = e^q."""
-    below = np.asarray(-np.expm1(q), dtype=np.complex128)  # 1 - L
+    """Return the generating functions of the four parts at Lambda = e^q."""
+    below = np.asarray(-np.expm1(q), dtype=np.complex128)  # 1 - Lambda
     curvature = step**2 * (1 + 1 / batch)
     z1 = np.asarray((step + np.sqrt(step**2 - curvature * below)) / curvature, dtype=np.complex128)
     z2 = np.asarray(below / (curvature * z1), dtype=np.complex128)  # second root, without cancellation
@@ -145,7 +143,7 @@ def ridge_of_width(spectrum: Spectrum, width: float) -> float:
 def equivalent_threshold(spectrum: Spectrum, width: float, batch: float) -> float:
     """Return the step at which the deterministic equivalent diverges, equation (7).
 
-    The equivalent broadens isolated top modes, so that this step is too short rather than too long.
+    The equivalent broadens isolated top modes, so that this step tends to be smaller than the true threshold.
     """
     s, counts, _ = spectrum
     top = float(s.max())

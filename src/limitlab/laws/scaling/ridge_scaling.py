@@ -1,9 +1,10 @@
 """Ridge regression with power-law spectra on all features or on random features (docs/theory/ridge_scaling.md).
 
-Setting.  n rows x with variances j^{-2 alpha}, y = <x, b> + noise with b_j = j^{-beta}, j <= V. Ridge regression
-          minimises (1/n)|y - Z t|^2 + lambda |t|^2 with Z = X W, W (V x N) with entries N(0, 1/N). For N = infinity Z = X.
+Setting.  n rows x with independent coordinates of variance lambda_j = j^{-2 alpha}, y = <x, b> + noise of variance tau^2 with
+          b_j = j^{-beta}, j <= V. Ridge regression minimises (1/n)|y - Z t|^2 + lambda |t|^2 with Z = X W, where the V x N matrix W has
+          entries N(0, 1/N). For N = infinity Z = X.
 Limit.    n, N large and V larger. The error of the deterministic equivalents does not depend on V.
-Result.   kappa (1 - df1/n) (1 - df1/N) = lambda with df1 < min(n, N), and with r = (1 - df1/N)/(1 - df2/N),
+Result.   The effective ridge kappa solves kappa (1 - df1/n) (1 - df1/N) = lambda with df1 < min(n, N). With r = (1 - df1/N)/(1 - df2/N),
 
               T = sum lambda_j b_j^2 kappa/(lambda_j + kappa) - kappa r sum lambda_j^2 b_j^2/(lambda_j + kappa)^2,
               D2 = df1 - r (df1 - df2),   bias = T / (1 - D2/n),   variance = tau^2 (D2/n) / (1 - D2/n).                      (1)
@@ -31,13 +32,13 @@ Array = NDArray[np.float64]
 
 NAMES = ("bias", "variance", "excess_risk", "test_error", "train_error", "effective_ridge", "degrees_of_freedom")
 SPECTRUM_ERROR = (
-    2e-11  # relative error of grouped spectra in the observables: at most 5e-12 against explicit modes, four exponents
+    2e-11  # relative error of the observables due to grouped spectra; measured for four exponents, it is at most 5e-12
 )
 LEAST_RIDGE = 1e-14  # smallest ridge in the search for the best ridge
 
 
 class Rates(NamedTuple):
-    """Constants and exponents of an infinite spectrum without ridge (docs/theory/ridge_scaling.md, eqs. 3-5)."""
+    """Constants and exponents of an infinite spectrum without ridge (docs/theory/ridge_scaling.md, eqs. 3 and 4)."""
 
     effective_ridge_constant: float
     error_constant: float
@@ -121,7 +122,7 @@ class RidgeScaling(Law):
     regime = "samples and width large; any number of modes"
     assumptions = (
         "Gaussian inputs with independent coordinates of variance j^(-2 alpha), target coefficients j^(-beta)",
-        "Gaussian random features, or all of the inputs",
+        "Gaussian random features, or the inputs themselves",
     )
     references = ("defilippis2024dimension", "cui2021generalization", "mallinar2022benign")
     page = "ridge_scaling"
@@ -153,7 +154,9 @@ class RidgeScaling(Law):
     target_exponent: float = parameter(0.3, note="coefficients j^(-beta)", least=0, most=6)
     latent_dimension: float = parameter(500.0, note="inf only for alpha > 1/2", least=2, scale="log", infinite=True)
     samples: float = parameter(100.0, note="an experiment's size", least=1, scale="log")
-    width: float = parameter(math.inf, note="random features; inf for all inputs", least=1, scale="log", infinite=True)
+    width: float = parameter(
+        math.inf, note="random features; inf: the inputs themselves", least=1, scale="log", infinite=True
+    )
     ridge: float = parameter(1e-3, least=0, scale="log")
     noise: float = parameter(0.3, least=0)
 
@@ -250,8 +253,8 @@ class RidgeScaling(Law):
     def exponents(self) -> Rates:
         """Return constants and exponents of the ridgeless law with infinitely many modes (alpha above 1/2).
 
-        kappa ~ c n^(-2 alpha), and variance ~ c tau^2. The noiseless error is ~ c n^-data with all features, and ~ N^-width with N < n
-        random features.
+        With a constant c for each quantity, kappa ~ c n^(-2 alpha) and variance ~ c tau^2. The error without noise is ~ c n^-data with all
+        features, and ~ N^-width with N < n random features.
         """
         alpha, beta = self.spectrum_exponent, self.target_exponent
         ratio = (2 * beta - 1) / (2 * alpha)
@@ -272,7 +275,7 @@ class RidgeScaling(Law):
         return Rates(kappa, error, 2 * alpha - 1, min(source, 4 * alpha), min(source, 2 * alpha))
 
     def optimal_ridge(self) -> float:
-        """Return the ridge with the least excess risk, which is 0 if no ridge is best, for example without noise."""
+        """Return the ridge with the least excess risk, which is 0 if every positive ridge is worse, for example without noise."""
         return self._best(self.width)[0]
 
     def _best(self, width: float) -> tuple[float, float]:

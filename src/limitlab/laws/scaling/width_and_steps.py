@@ -1,12 +1,17 @@
 """Loss against width, steps and compute for power-law features (docs/theory/power_law_scaling.md).
 
-Setting.  x_j = j^{-alpha} z_j, y = <x, b> + noise with b_j = j^{-beta}, j <= V. The features are f = W'x, W (V x d) with entries N(0, 1/d).
-          A model learns d weights by one-pass SGD (`StreamingLeastSquares`) from 0, with step eta and batches of B.
-Limit.    d, V large, by deterministic equivalents of K = D^{1/2} W W' D^{1/2}, D = diag(j^{-2 alpha}), kappa(z) (1 - df1(kappa)/d) = -z.
-Result.   P_k = F_k + sum_{j<k} K_{k-1-j} (P_j + tau^2): forcing F_k = <rho(K)^k>, kernel K_m = (eta^2/B) tr K^2 rho(K)^m,
-          rho(z) = 1 - 2 eta z + eta^2 (1 + 1/B) z^2. The cost by generating functions does not depend on the number of steps.
-Status.   The recursion is an identity given W. The equivalent is derived (Paquette, Paquette, Xiao and Pennington 2024); a second method
-          and simulations agree with it. The phase table follows from a balance of terms; numerical results confirm it.
+Setting.  x_j = j^{-alpha} z_j, y = <x, b> + noise with b_j = j^{-beta}, j <= V. The features are f = W'x, where the V x d matrix W has
+          entries N(0, 1/d). A model learns d weights by one-pass SGD (`StreamingLeastSquares`) from 0, with step eta and batches of B.
+Limit.    d and V large. The matrix K = D^{1/2} W W' D^{1/2}, D = diag(j^{-2 alpha}), is replaced by its deterministic equivalent, with
+          the effective ridge kappa(z) (1 - df1(kappa)/d) = -z.
+Result.   The loss P_k after k steps solves (docs/theory/power_law_scaling.md)
+
+              P_k = F_k + sum_{j<k} K_{k-1-j} (P_j + tau^2),   F_k = <rho(K)^k>,   K_m = (eta^2/B) tr K^2 rho(K)^m,            (1)
+
+          with rho(z) = 1 - 2 eta z + eta^2 (1 + 1/B) z^2. Here <.> is the quadratic form in D^{1/2} b. F is called forcing and K_m kernel.
+          P_k is computed from generating functions, at a cost that does not depend on the number of steps.
+Status.   The recursion is an identity given W. The equivalent is derived (Paquette, Paquette, Xiao and Pennington 2024). A second method
+          and simulations agree with it. The phase table follows from a balance of terms, and numerical results confirm it.
 """
 
 from __future__ import annotations
@@ -33,19 +38,19 @@ Array = NDArray[np.float64]
 COARSE = 15  # number of trial widths in the first step of the search for the best width
 LOWEST_WIDTH = 2.0
 SPECTRUM_ERROR = 1e-11  # relative error of sums over grouped spectra
-SHRINKING = (2.0, 4.0)  # rates of the gaps of observables that decrease with the width: one more than their exponent
+SHRINKING = (2.0, 4.0)  # rates of the gaps of observables that decrease with the width, which exceed their exponents by one
 IV_FROM = 1 - math.sqrt(0.5)  # alpha from which phase IVa begins
 
 
 class Exponents(NamedTuple):
-    """Compute-optimal width ~ C^width and loss ~ C^-loss."""
+    """Exponents of the compute C in the compute-optimal width ~ C^width and the loss ~ C^-loss."""
 
     width: float
     loss: float
 
 
 class Frontier(NamedTuple):
-    """Best width, number of steps and loss at each compute. They are arrays or numbers, as the compute is."""
+    """Best width, number of steps and loss at each compute. They are numbers if the compute is a number, and otherwise arrays."""
 
     width: Any
     steps: Any
@@ -111,11 +116,15 @@ class PowerLawScaling(Law):
     width: float = parameter(
         100.0, note="random features; an experiment's size", symbol="d", least=1, scale="log", infinite=True
     )
-    step: float = parameter(0.2, note="as it runs", symbol=r"\eta", above=0, scale="log")
+    step: float = parameter(0.2, note="of one update, not multiplied by the width", symbol=r"\eta", above=0, scale="log")
     batch: int = parameter(1, least=1, scale="log")
     noise: float = parameter(0.0, least=0)
     steps: float | tuple[float, ...] = parameter(
-        (1.0, 10.0, 100.0), note="whole below 16", kind="coordinate", least=0, scale="log"
+        (1.0, 10.0, 100.0),
+        note="whole numbers below 16; larger values need not be whole",
+        kind="coordinate",
+        least=0,
+        scale="log",
     )
     replicas: int = parameter(5, kind="experiment", least=1)
     refinement: int = parameter(1, kind="solver", least=1, most=4, finer=2)
@@ -159,7 +168,7 @@ class PowerLawScaling(Law):
         return self.replace(width=float(size))
 
     def caveat(self) -> str:
-        """Return a warning about additive fits in phases II and III, else an empty text."""
+        """Return a warning about fits E + A N^-a + B D^-b in phases II and III, and an empty text otherwise."""
         if self.phase() in ("II", "III"):
             return (
                 f"phase {self.phase()}: the term width^-1 steps^-{1 - 1 / (2 * self.spectrum_exponent):.3g} limits the best width. "
@@ -233,7 +242,7 @@ class PowerLawScaling(Law):
     # -- thresholds, phases, the frontier -----------------------------------------------------------------------------------
 
     def largest_step(self) -> float:
-        """Return the step from which the mean square of infinitely wide models diverges. Use half of it at finite width.
+        """Return the step from which the mean square of infinitely wide models diverges. Use half of this step at finite width.
 
         >>> round(PowerLawScaling(latent_dimension=1e6).largest_step(), 3)
         0.611
@@ -260,7 +269,7 @@ class PowerLawScaling(Law):
     def exponents(self) -> Exponents:
         """Return exponents of the compute-optimal width and loss in the compute C = width * batch * steps.
 
-        Slopes at finite compute (`local_exponents`) converge slowly to them.
+        Slopes at finite compute (`local_exponents`) converge slowly to these exponents.
         """
         alpha, beta, phase = self.spectrum_exponent, self.target_exponent, self.phase()
         table = {
@@ -282,7 +291,8 @@ class PowerLawScaling(Law):
     def frontier(self, compute: ArrayLike) -> Frontier:
         """Return the width and steps with the least loss, and this loss, for compute = width * batch * steps.
 
-        Width and steps need not be whole. The latent dimension and the step are those of the law. Its width and steps are not used.
+        Width and steps need not be whole. The latent dimension, the step and the batch are those of the law. The law's width and steps are
+        not used.
         """
         totals = np.asarray(compute, dtype=float)
         if not (np.isfinite(totals).all() and (totals >= 4 * generating.FEW * self.batch * LOWEST_WIDTH).all()):

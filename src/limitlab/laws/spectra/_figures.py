@@ -98,7 +98,7 @@ def bulks_and_outlier(quick: bool = True) -> Figure:
 
 
 def edges(quick: bool = True) -> Figure:
-    """Draw the distances of extreme eigenvalues from the edges, and how often the smallest is below its limit."""
+    """Draw the distances of extreme eigenvalues from the edges, and the probability that the smallest is below its limit."""
     sizes, draws = ((25, 50, 100, 200, 400, 800), 1000) if quick else ((25, 50, 100, 200, 400, 800, 1600, 3200), 1500)
     law = MarchenkoPastur(ratio=0.25)
     ((low, high),) = law.support()
@@ -119,7 +119,7 @@ def edges(quick: bool = True) -> Figure:
     second.axhline(limit, color=COLOURS[2], linewidth=2, label=f"Tracy-Widom: {limit:.3f}")
     spread = np.sqrt(below * (1 - below) / draws)
     simulation_points(second, sizes, below, spread, 2, label=r"$P(\lambda_{\min} < (1-\sqrt{\gamma})^2)$")
-    title = r"how often $\lambda_{\min}$ lies below its limit"
+    title = r"probability that $\lambda_{\min}$ lies below its limit"
     finish(second, "dimension $p$", "probability", title, xscale="log", ylim=(0, 0.35))
     for panel in (first, second):
         _ticks(panel, sizes)

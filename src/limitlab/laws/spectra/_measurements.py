@@ -1,7 +1,7 @@
 """Observables, measurements and base class of the laws of spectra.
 
-The distribution function is evaluated at positions that are fractions of the way from the lowest to the highest edge, so that the same
-positions suit every law. The other observables are single numbers.
+The distribution function is evaluated at positions between the edges. Position 0 is the lowest edge and position 1 the highest edge, so
+that the same positions suit every law. The other observables are single numbers.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def points(positions: ArrayLike, low: ArrayLike, high: ArrayLike) -> Array:
 
 
 def measure(eigenvalues: Array, rank: int, at: Array, shift: float) -> dict[str, ArrayLike]:
-    """Return the observables of a drawn spectrum in increasing order, of which all but `rank` eigenvalues must be zero."""
+    """Return the observables of drawn eigenvalues in increasing order. All but `rank` of the eigenvalues must be zero."""
     size = len(eigenvalues)
     return dict(
         cdf=np.searchsorted(eigenvalues, at, side="right") / size,
@@ -85,14 +85,14 @@ class SpectralLaw(Law):
 
     @abstractmethod
     def reading_points(self) -> Array:
-        """Return the points that belong to the law's positions."""
+        """Return the points x at the law's positions between the edges."""
 
     @abstractmethod
     def rank(self, draw: Draw) -> int:
         """Return the number of eigenvalues of a draw that need not be zero."""
 
     def measured(self, draw: Draw, positions: Array) -> Values:
-        """Measure one drawn matrix, with positions between the edges for its whole numbers of dimensions and samples."""
+        """Measure one drawn matrix. The positions refer to the edges at its ratio of whole numbers of dimensions and samples."""
         eigenvalues = self.sample_eigenvalues(draw)
         at = self.realised(draw.size).reading_points()
         return {**measure(eigenvalues, self.rank(draw), at, self.shift), "eigenvalues": eigenvalues}

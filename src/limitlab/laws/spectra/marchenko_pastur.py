@@ -84,7 +84,7 @@ class MarchenkoPastur(SpectralLaw):
     # -- the limit ----------------------------------------------------------------------------------------------------
 
     def support(self) -> list[tuple[float, float]]:
-        """Return the bulk as a list of one (low, high), without the atom at zero."""
+        """Return the bulk as a list with a single pair (low, high), without the atom at zero."""
         low, high = numerics.edges(self.ratio, self.variance)
         return [(float(low), float(high))]
 
@@ -109,7 +109,7 @@ class MarchenkoPastur(SpectralLaw):
         return float(numerics.moment(order, self.ratio, self.variance))
 
     def reading_points(self) -> Array:
-        """Return the points that belong to the law's positions."""
+        """Return the points x at the law's positions between the edges."""
         return points(self.positions, *self.support()[0])
 
     def predicted(self, positions: Array, ratio: Array, variance: Array, shift: Array) -> Values:

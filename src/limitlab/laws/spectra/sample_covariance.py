@@ -120,7 +120,7 @@ class SampleCovariance(SpectralLaw):
         return self.spectrum.stieltjes(z)
 
     def companion(self, z: ArrayLike) -> NDArray[Any]:
-        """Return the Stieltjes transform of the n x n matrix X X^T / n, with the same conventions."""
+        """Return the Stieltjes transform of the n x n matrix X X^T / n, with the conventions of `stieltjes`."""
         return self.spectrum.companion(z)
 
     def moment(self, order: int) -> float:
@@ -128,11 +128,14 @@ class SampleCovariance(SpectralLaw):
         return self.spectrum.moment(order)
 
     def outlier(self, spike: float) -> tuple[float, float] | None:
-        """Return position and squared overlap of the sample eigenvalue of a spike of Sigma, or None without an outlier."""
+        """Return the position of the outlier that a spike of Sigma causes, and the squared overlap of the eigenvectors.
+
+        The result is None if the spike causes no outlier.
+        """
         return self.spectrum.outlier(spike)
 
     def reading_points(self) -> Array:
-        """Return the points that belong to the law's positions."""
+        """Return the points x at the law's positions between the outer edges."""
         bulks = self.support()
         return points(self.positions, bulks[0][0], bulks[-1][1])
 

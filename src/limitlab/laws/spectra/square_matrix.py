@@ -3,11 +3,11 @@
 Setting.  X is an n x n matrix with independent standard Gaussian entries, lambda_min the smallest eigenvalue of X'X, and kappa the
           condition number of X, the ratio of its extreme singular values.
 Limit.    n -> infinity (the size).
-Result.   docs/theory/spectra.md, equations (15)-(17):
+Result.   The limits (docs/theory/spectra.md, equations 15 and 16) are
 
               P(n lambda_min <= x) -> 1 - exp(-x/2 - sqrt x),    P(kappa/n <= x) -> exp(-2/x - 2/x^2).
 
-          Away from n = d the condition number tends to (1 + sqrt g)/|1 - sqrt g| with g = d/n (`MarchenkoPastur`).
+          If d/n tends to g != 1, the condition number of an n x d matrix tends to (1 + sqrt g)/|1 - sqrt g| (`MarchenkoPastur`).
 Status.   Theorem (Edelman 1988).
 """
 
@@ -32,7 +32,7 @@ Array = NDArray[Any]
 def mean_inverse_trace(n: ArrayLike, d: ArrayLike) -> Array:
     """Return E tr (X'X)^+ for an n x d matrix with standard Gaussian entries, which is infinite for |n - d| <= 1.
 
-    The result is exact at finite size. Arguments broadcast.
+    The result is exact at finite size (docs/theory/spectra.md, equation 17). Arguments broadcast.
 
     >>> mean_inverse_trace([40, 40, 40], [36, 44, 40]).round(6).tolist()
     [12.0, 13.333333, inf]

@@ -21,7 +21,7 @@ from limitlab.plotting.style import finish, new_figure, simulation_points, theor
 
 
 def uniform_deviation(quick: bool = True) -> Figure:
-    """Largest deviation over a class and the deviation of one estimator, and Rademacher complexities."""
+    """Draw the largest deviation over a class, the deviation of ridge regression, and Rademacher complexities."""
     figure, (left, right) = new_figure(columns=2)
     law = UniformConvergence(radius=1.0, signal=1.0, noise=0.5)
     names = {"sup_empirical_minus_population": r"$\sup(\hat R-R)$", "sup_population_minus_empirical": r"$\sup(R-\hat R)$"}
@@ -50,7 +50,7 @@ def uniform_deviation(quick: bool = True) -> Figure:
 
 
 def classes(quick: bool = True) -> Figure:
-    """The largest deviation among M models, and its distribution over all thresholds on the line."""
+    """Draw the largest deviation among M models, and the distribution of the largest deviation over all thresholds on the line."""
     figure, (left, right) = new_figure(columns=2)
     models, few = np.unique(np.geomspace(1, 1e5, 60).round()), (1, 10, 100, 1000)
     law, seeds = FiniteClass(error_rate=0.3), 2 if quick else 20
@@ -63,7 +63,7 @@ def classes(quick: bool = True) -> Figure:
     finish(left, y_label="largest deviation $D$", title="independent models, $p=0.3$", xscale="log")
     b = np.linspace(0.3, 2.0, 200)
     rng = np.random.default_rng(0)
-    noises: dict[Literal["none", "coin"], str] = {"none": "right labels: $K$", "coin": r"coin labels: $\pi/(4K)$"}
+    noises: dict[Literal["none", "coin"], str] = {"none": "labels without noise: $K$", "coin": r"coin labels: $\pi/(4K)$"}
     for index, (noise, label) in enumerate(noises.items()):
         thresholds = ThresholdClass(label_noise=noise)
         theory_line(right, b, thresholds.cdf(b), index, label)

@@ -15,8 +15,8 @@ Array = NDArray[Any]
 def largest_imbalance(points: ArrayLike, signs: ArrayLike) -> float:
     """Return the largest |sum of the signs on one side of a line - sum on the other side|, over all lines that miss the points.
 
-    Every line can be moved until it almost touches a point. Around each point the others are sorted by angle, and the sum on the left
-    changes only at the angle of another point. The method therefore needs n sorts.
+    Every line can be moved, without passing a point, until it almost touches a point. If the line turns around this point, the sum on its
+    left changes only at the angles of the other points. The method sorts these angles around each of the n points.
 
     Parameters
     ----------

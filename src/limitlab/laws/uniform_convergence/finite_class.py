@@ -1,10 +1,11 @@
 """The largest gap between empirical risk and its expectation among finitely many models.
 
-Setting.  M models that were fixed before the data. Each is wrong on a new sample with probability p (`error_rate`), independently of each
-          other. Rhat_j is the share of errors of model j on n samples, p its expectation, v = p (1 - p) the variance of the loss.
+Setting.  M models that are fixed before the data are drawn. Each is wrong on a new sample with probability p (`error_rate`), independently
+          of the others. Rhat_j is the share of errors of model j on n samples, p its expectation, v = p (1 - p) the variance of the loss.
 Limit.    n -> infinity (the size) at fixed M (`models`).
 Result.   docs/theory/uniform_convergence.md, equations (7)-(8): D = max_j |Rhat_j - p| sqrt(n/v) has P(D < x) -> erf(x/sqrt 2)^M. For one
-          model its mean is sqrt(2/pi). For many models it grows like sqrt(2 log 2M), a leading term that is never close (`leading_term`).
+          model the mean of D is sqrt(2/pi). For many models it grows like sqrt(2 log 2M). The ratio to this leading term tends to 1 so
+          slowly that the term is no good approximation at any practical M (`leading_term`).
 Status.   Theorem (central limit theorem). For dependent models the mean is an upper bound.
 """
 
@@ -30,9 +31,10 @@ CLASSES = 400  # independent classes of models in one draw
 
 
 def largest_deviation(models: ArrayLike) -> tuple[Array, Array]:
-    """Return mean and standard deviation of the largest of M standard Gaussian |z_j|; M broadcasts.
+    """Return mean and standard deviation of the largest of M standard Gaussian |z_j|. M can be an array.
 
-    They are integrals of 1 - erf(x/sqrt 2)^M.
+    Both follow from integrals of 1 - erf(x/sqrt 2)^M.
+
     >>> mean, spread = largest_deviation([1, 1000])
     >>> mean.round(9).tolist(), spread.round(9).tolist()
     ([0.797884561, 3.435410191], [0.602810275, 0.334874541])
@@ -92,7 +94,7 @@ class FiniteClass(Law):
         return Cost(1e5 + 3.0 * CLASSES * self.models, 1e7 + 30.0 * CLASSES * self.models)
 
     def predicted(self, models: Array) -> Values:
-        """Return the two integrals."""
+        """Return the mean and the standard deviation of the largest deviation by two integrals."""
         mean, spread = largest_deviation(models)
         return dict(largest_deviation=mean, largest_deviation_std=spread, accuracy=1e-11)
 

@@ -2,9 +2,10 @@
 
     R(F) = E sup_{f in F} (1/n) sum_i e_i f(x_i),   e_i = +-1 independent (docs/theory/uniform_convergence.md, eqs. 1-3).
 
-For linear predictors of norm at most rho the supremum is rho |sum e_i x_i|/n. For two-layer networks with sum |a_j| <= gamma and unit
-neurons it is attained by a single neuron, gamma sup_w |sum e_i s(<w, x_i>)|/n, for every width. That supremum is not concave.
-Ascent from many starts gives a lower bound; in the plane, for relu, a sweep over the angles where a neuron switches gives it exactly.
+For linear predictors of norm at most rho the supremum is rho |sum e_i x_i|/n. For two-layer networks with sum |a_j| <= gamma and weights
+w_j of length 1 it is attained by a single neuron for every width, and equals gamma sup_w |sum e_i s(<w, x_i>)|/n. The function of w is not
+concave. Ascent from many starts gives a lower bound. In the plane, for relu, a sweep over the angles at which a neuron becomes active or
+inactive gives the exact value.
 """
 
 from __future__ import annotations
@@ -36,9 +37,9 @@ class Rademacher:
     value, standard_error
         The mean over sign patterns, and its standard error (0 if all patterns were summed).
     bound
-        An upper bound in closed form.
+        An upper bound in closed form, equation (2) or (3).
     exact
-        Whether the suprema are exact. Otherwise they are found by ascent, and `value` is a lower estimate.
+        Whether the suprema are exact. If not, they are computed by ascent, and `value` is a lower estimate.
     """
 
     value: float
@@ -98,7 +99,7 @@ def rademacher_two_layer(
         Number of neurons of the networks. The supremum gives all second-layer weight to the best neuron, so the width only multiplies
         the number of starts.
     draws, starts, seed
-        Sign patterns, and starting points of the ascent for each of them (per neuron).
+        Number of sampled sign patterns, number of starting points of the ascent for each pattern and neuron, and seed of both.
 
     Examples
     --------
@@ -125,7 +126,7 @@ def rademacher_two_layer(
 
 
 def two_layer_bound(inputs: Array, l1_norm: float, activation: Activation) -> float:
-    """Return 2 Lip gamma sqrt(sum |x|^2)/n, a bound by contraction that needs s(0) = 0 and is infinite without it.
+    """Return the bound 2 Lip gamma sqrt(sum |x|^2)/n of equation (3), or infinity if s(0) is not 0.
 
     >>> two_layer_bound(np.array([[3.0, 4.0]]), 1.0, Activation("relu"))
     10.0
@@ -167,8 +168,8 @@ def ascended(inputs: Array, signs: Array, s: Activation, starts: int, rng: np.ra
 def switching_supremum(inputs: Array, signs: Array) -> float:
     """Return sup over unit w in the plane of |sum_i e_i relu(<w, x_i>)|, exactly.
 
-    Between the angles at which a neuron switches, the sum is linear in w. Its largest value on such an arc is attained at the direction
-    of the vector there, or at an end.
+    On an arc between the angles at which a neuron becomes active or inactive, the sum is <w, c> with a fixed vector c. The largest |<w, c>|
+    on the arc is attained at the direction of c or -c, or at an end of the arc.
 
     >>> round(switching_supremum(np.array([[3.0, 4.0], [0.0, 1.0]]), np.array([1.0, 1.0])), 12) == round(34**0.5, 12)
     True
@@ -193,7 +194,7 @@ def switching_supremum(inputs: Array, signs: Array) -> float:
 
 
 def all_signs(n: int) -> Array:
-    """Return half of all sign patterns, where the other half are their opposites, shape (2^(n-1), n).
+    """Return all sign patterns of n signs whose first sign is +1, of shape (2^(n-1), n). The other patterns are their negatives.
 
     >>> all_signs(2).tolist()
     [[1.0, 1.0], [1.0, -1.0]]

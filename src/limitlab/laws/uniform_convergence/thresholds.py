@@ -1,14 +1,15 @@
 """Thresholds on the line, an infinite class with an exact law of the largest deviation, and the count of dichotomies.
 
-Setting.  Classifiers f_a(x) = 1{x > a}, one for every real a, x uniform on [0, 1], loss 0 or 1. With `label_noise` "none" the labels are
-          1{x > c}; with "coin" they are random (fair coins), so that every classifier has the risk 1/2.
+Setting.  Classifiers f_a(x) = 1{x > a} for all real a, x uniform on [0, 1], loss 0 or 1. With `label_noise` "none" the labels are
+          1{x > c}. With "coin" they are 0 or 1 with probability 1/2, so that every classifier has the risk 1/2.
 Limit.    n -> infinity (the size); D = sqrt(n) sup_a |Rhat(f_a) - R(f_a)|.
-Result.   docs/theory/uniform_convergence.md, equations (9)-(11). Without noise D tends to Kolmogorov's variable K for every c, because the
-          increments of a Brownian bridge from one of its points are a bridge again. With coins it is half the largest |W(1) - 2 W(t)|, and
+Result.   Without noise D tends to Kolmogorov's variable K, the largest |B(t)| of a Brownian bridge B, for every c, because the increments
+          of a bridge from any of its points are a bridge again. With coins D tends to half the largest |W(1) - 2 W(t)| of a Brownian motion
+          W (docs/theory/uniform_convergence.md, equations 9 to 11), and
 
               P(D <= b) = 2 sum_{k >= 1} (-1)^(k+1) exp(-k^2 pi^2/(8 b^2)),   that is  D = pi/(4 K) in law.                    (10)
 
-Status.   Theorem without noise (Kolmogorov 1933); derived with coins, by reflection.
+Status.   Theorem without noise (Kolmogorov 1933). Derived with coins, by the reflection principle.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class ThresholdClass(Law):
         draws=100,
         rate=0.5,  # the empirical process moves in steps of 1/n
     )
-    # Both kinds of labels; a threshold that is not in the middle
+    # Both kinds of labels, and a threshold that is not 1/2
     points = (
         dict(label_noise="none", threshold=0.3),
         dict(label_noise="coin"),
@@ -102,11 +103,11 @@ class ThresholdClass(Law):
         return dict(largest_deviation=worst.mean(), largest_deviation_std=worst.std(ddof=1))
 
     def suprema(self, rng: np.random.Generator, samples: int, data_sets: int) -> Array:
-        """Return sup |Rhat - R| of `data_sets` data sets, exactly, since it is attained at a sample from the left or the right."""
+        """Return the exact sup |Rhat - R| of `data_sets` data sets, the largest of the one-sided limits at the samples."""
         x = np.sort(rng.random((data_sets, samples)), axis=1)
         labels = x > self.threshold if self.label_noise == "none" else rng.random(x.shape) < 0.5
         none, every = np.zeros((data_sets, 1)), np.ones((data_sets, 1))
-        # errors of the threshold behind the first k samples: the labels 1 among these k, and the labels 0 among the others
+        # a threshold after the first k samples makes an error at each label 1 among them and each label 0 among the others
         ones = np.concatenate([none, np.cumsum(labels, axis=1)], axis=1)
         empirical = (2 * ones - ones[:, -1:] + samples - np.arange(samples + 1)) / samples
         edges = np.concatenate([none, x, every], axis=1)

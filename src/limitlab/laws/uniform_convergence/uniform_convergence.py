@@ -1,14 +1,14 @@
 """The largest gap between empirical and population risk over all linear predictors of bounded norm.
 
-Setting.  y = <theta*, x> + tau e, |theta*| = r, x standard Gaussian in R^d, n samples. Rhat(theta) = mean (y - <theta, x>)^2 and R its
-          expectation, squared errors without a factor 1/2; the class is |theta| <= rho.
+Setting.  y = <theta*, x> + tau e, |theta*| = r, x and e standard Gaussian, n samples in R^d. Rhat(theta) is the mean of
+          (y - <theta, x>)^2 over the samples, and R is its expectation. The class is |theta| <= rho.
 Limit.    n, d -> infinity with d/n -> delta (`ratio`).
-Result.   docs/theory/uniform_convergence.md, equations (4)-(5): with q = sqrt(rho^2 - p^2) and E^2 = q^2 + (r - p)^2 + tau^2,
+Result.   With q = sqrt(rho^2 - p^2) and E^2 = q^2 + (r - p)^2 + tau^2 (docs/theory/uniform_convergence.md, equations 4 and 5),
 
               sup (Rhat - R) -> max_p  delta q^2 + 2 sqrt(delta) q E,
               sup (R - Rhat) -> max_p  E^2 - (E - sqrt(delta) q)_+^2,          p in [-rho, rho].
 
-Status.   Derived by Gordon's comparison. The first equals the exact value of a convex dual over the Marchenko-Pastur law.
+Status.   Derived by Gordon's comparison theorem. The first limit equals the exact value of a dual problem (equation 6).
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def deviations(ratio: float, radius: float, signal: float, noise: float) -> tupl
 
 
 def exact_deviations(X: Array, y: Array, target: Array, noise: float, radius: float) -> tuple[float, float]:
-    """Return sup (Rhat - R) and sup (R - Rhat) over |theta| <= radius for one data set, exact solutions of two problems on a ball.
+    """Return the exact sup (Rhat - R) and sup (R - Rhat) over |theta| <= radius for one data set.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ class UniformConvergence(Law):
         draws=200,
         rate=1.0,  # measured: 7.8, 4.2, 2.0, 1.1 per cent at d = 20, 40, 80, 160
     )
-    # Fewer and more features than samples; in the second the empirical risk of some predictors is 0
+    # Fewer and more features than samples; at the second point the empirical risk of some predictors is 0
     points = (
         dict(ratio=0.4, radius=1.5, signal=0.8, noise=0.6),
         dict(ratio=2.5, radius=2.0, signal=1.2, noise=0.7),
@@ -132,7 +132,7 @@ class UniformConvergence(Law):
     noise: float = parameter(0.5, least=0)
 
     def predicted(self) -> Values:
-        """Return two maxima over an angle."""
+        """Return the two limits as maxima over an angle."""
         above, below = deviations(self.ratio, self.radius, self.signal, self.noise)
         return dict(sup_empirical_minus_population=above, sup_population_minus_empirical=below, accuracy=1e-12)
 
