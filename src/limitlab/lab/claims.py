@@ -33,7 +33,8 @@ from limitlab.lab.tasks import RunResult, run_tasks
 __all__ = ["Claim", "Outcome", "Record", "all_claims", "claim", "claims_of", "find_claims", "verify"]
 
 ClaimStatus = Literal["pass", "consistent", "fail", "not implemented"]
-"""The status of a claim. "consistent" means that the quick check passed, but that only the full check can decide."""
+"""The status of a claim. "consistent" means that the quick check passed, but could also pass if the statement were slightly wrong.
+Then only the full check decides."""
 
 
 @dataclass(frozen=True)
@@ -436,6 +437,24 @@ def records_of(claims: Sequence[Claim], run: RunResult) -> list[Record]:
             outcome = from_json(str(cell.values["outcome"]))
             records.append(Record(claim, outcome.status, outcome))
     return records
+
+
+def decided_words(records: Sequence[Record]) -> str:
+    """Return one or two sentences that say how many claims the run decided, and which ones only a full check can decide.
+
+    >>> decided_words(verify("J3"))
+    'This run decides the only claim.'
+    """
+    undecided = [record.claim.id for record in records if record.status == "consistent"]
+    checked = sum(record.status != "not implemented" for record in records)
+    if not undecided:
+        return f"This run decides {'the only claim' if checked == 1 else f'all {checked} claims'}."
+    names = ", ".join(undecided)
+    subject = "1 claim is" if len(undecided) == 1 else f"{len(undecided)} claims are"
+    return (
+        f"This run decides {checked - len(undecided)} of {checked} claims. {subject} consistent with it ({names}), but the quick check "
+        f"would also pass if the statement were slightly wrong: `limitlab verify --full {' '.join(undecided)}` decides."
+    )
 
 
 def to_json(outcome: Outcome) -> str:

@@ -65,7 +65,7 @@ def verify(
     The exit code is 1 if a claim fails. With --laws and without ids, only the claims of this file or folder are checked.
     """
     from limitlab._core.registry import package_name
-    from limitlab.lab.claims import claims_of_package, find_claims
+    from limitlab.lab.claims import claims_of_package, decided_words, find_claims
     from limitlab.lab.claims import verify as run
 
     if out is not None and out.suffix not in (".md", ".json"):
@@ -90,6 +90,7 @@ def verify(
         print_records(records)
         counts = {status: sum(record.status == status for record in records) for status in COLOURS}
         typer.echo(", ".join(f"{count} {status}" for status, count in counts.items()))
+        typer.echo(decided_words(records))
     if asked_but_missing:
         typer.echo(f"not implemented: {', '.join(asked_but_missing)}", err=True)
     if failed or asked_but_missing:
@@ -124,11 +125,15 @@ def words_of(record: Record) -> Text:
 
 def markdown(records: list[Record], full: bool, seconds: float) -> str:
     """Return a Markdown table of the claims, with the criteria that decided and the time of each."""
+    from limitlab.lab.claims import decided_words
+
     counts = {status: sum(record.status == status for record in records) for status in COLOURS}
     lines = [
         f"{'Full' if full else 'Quick'} checks, {len(records)} claims in {seconds / 60:.1f} minutes: "
         + ", ".join(f"{count} {status}" for status, count in counts.items() if count)
         + ".",
+        "",
+        decided_words(records),
         "",
         "| claim | status | decided by | seconds |",
         "|---|---|---|---:|",

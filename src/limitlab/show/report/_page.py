@@ -155,7 +155,7 @@ def slug(text: str) -> str:
 
 MEANINGS = {
     "pass": "every criterion holds, and the check can decide the claim",
-    "consistent": "the quick check passed, but only the full check can decide",
+    "consistent": "the quick check passed, but it would also pass if the statement were slightly wrong; only the full check decides",
     "fail": "a criterion does not hold",
     "not implemented": "there is no check of this claim yet",
     "agree": "the gap of every observable is within its error budget, and every budget is below the resolution",

@@ -31,7 +31,7 @@ from limitlab._core.registry import (
     subject_of,
 )
 from limitlab._core.typeset import typeset
-from limitlab.lab.claims import Claim, ClaimTask, Record, all_claims, records_of
+from limitlab.lab.claims import Claim, ClaimTask, Record, all_claims, decided_words, records_of
 from limitlab.lab.figures import all_figures, describe_figures
 from limitlab.lab.progress import ProgressOption
 from limitlab.lab.store import FORMAT, Cell, Cells, caching
@@ -130,16 +130,23 @@ class Summary:
     missing: int
     laws: int
     undecided: tuple[str, ...] = ()
+    consistent: int = 0
 
     def counts(self) -> dict[str, int]:
         """Return the counts by name."""
-        return {"claims_passed": self.passed, "claims_not_implemented": self.missing, "laws": self.laws}
+        return {
+            "claims_passed": self.passed,
+            "claims_consistent": self.consistent,
+            "claims_not_implemented": self.missing,
+            "laws": self.laws,
+        }
 
     def line(self) -> str:
         """Return a line for the terminal."""
         end = f"failed: {', '.join(self.failed)}" if self.failed else "nothing failed"
         weak = f" (too few draws to decide: {', '.join(self.undecided)})" if self.undecided else ""
-        return f"{self.passed} claims pass, {self.missing} are not implemented, {self.laws} laws compared{weak}; {end}"
+        consistent = f"{self.consistent} are consistent, " if self.consistent else ""
+        return f"{self.passed} claims pass, {consistent}{self.missing} are not implemented, {self.laws} laws compared{weak}; {end}"
 
 
 def write_report(
@@ -353,7 +360,8 @@ def summary_bar(records: Sequence[Record], laws: Sequence[Card]) -> str:
         f'<a class="tile {slug(word)}" href="#{slug(LAWS)}"><b>{count}</b> {word}</a>' for word, count in compared.items()
     ]
     share = "".join(f'<span class="{slug(word)}" style="flex:{count}"></span>' for word, count in claims.items())
-    return f'<div class="bar">{"".join(tiles)}</div><div class="share" aria-hidden="true">{share}</div>' + legend(
+    decided = f"<p>{typeset(decided_words(records))}</p>" if records else ""
+    return f'<div class="bar">{"".join(tiles)}</div><div class="share" aria-hidden="true">{share}</div>{decided}' + legend(
         {**claims, **compared}
     )
 
@@ -371,4 +379,5 @@ def summarise(records: Sequence[Record], cards: Sequence[Card], laws: int) -> Su
         missing=sum(record.status == "not implemented" for record in records),
         laws=laws,
         undecided=tuple(card.title for card in cards if card.undecided),
+        consistent=sum(record.status == "consistent" for record in records),
     )
