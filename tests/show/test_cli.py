@@ -48,8 +48,8 @@ COMMANDS = [
     "figure",
     "report",
     "explore",
-    "new-law",
     "bench",
+    "new-law",
 ]
 HEAVY = {"panel", "bokeh", "matplotlib", "sklearn", "jax", "numba", "xarray", "pydantic"}
 

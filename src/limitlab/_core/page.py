@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from limitlab._core.typeset import GREEK, mathml, typeset
+
 if TYPE_CHECKING:
     import xarray as xr
 
@@ -229,8 +231,6 @@ def cell_html(value: Any) -> str:
     ('<code>a&lt;b</code>', '0.123457', '1 &amp; 2')
     """
     if isinstance(value, (Words, Tex)):
-        from limitlab._core.typeset import mathml, typeset
-
         return typeset(value) if isinstance(value, Words) else mathml(value) if value else ""
     if isinstance(value, Code):
         return f"<code>{escape(value)}</code>" if value else ""
@@ -311,13 +311,6 @@ def number(value: Any) -> str:
     if isinstance(value, (tuple, list, np.ndarray)):
         return ", ".join(number(item) for item in value)
     return str(value)
-
-
-GREEK = {
-    **{"alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "epsilon": "ε", "zeta": "ζ", "eta": "η", "theta": "θ"},
-    **{"iota": "ι", "kappa": "κ", "lambda": "λ", "mu": "μ", "nu": "ν", "xi": "ξ", "pi": "π", "rho": "ρ"},
-    **{"sigma": "σ", "tau": "τ", "phi": "φ", "chi": "χ", "psi": "ψ", "omega": "ω"},
-}
 
 
 def plain_symbol(symbol: str) -> str:

@@ -15,8 +15,12 @@ from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
 
-from limitlab._core.page import GREEK
-
+GREEK = {
+    **{"alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "epsilon": "ε", "zeta": "ζ", "eta": "η", "theta": "θ"},
+    **{"iota": "ι", "kappa": "κ", "lambda": "λ", "mu": "μ", "nu": "ν", "xi": "ξ", "pi": "π", "rho": "ρ"},
+    **{"sigma": "σ", "tau": "τ", "phi": "φ", "chi": "χ", "psi": "ψ", "omega": "ω"},
+}
+"""Greek letters by their TeX names."""
 CAPITALS = ("Gamma", "Delta", "Theta", "Lambda", "Sigma", "Phi", "Psi", "Omega")
 GREEK_TEX = {name: rf"\{name}" for name in (*GREEK, *CAPITALS)} | {
     "epsilon": r"\varepsilon",

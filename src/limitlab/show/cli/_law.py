@@ -21,7 +21,6 @@ from typer.core import CompletionItem, TyperCommand  # type: ignore[attr-defined
 
 from limitlab._core.lazy import index
 from limitlab.errors import Refused, did_you_mean
-from limitlab.lab.grid import parse_range
 from limitlab.show.cli._app import app
 from limitlab.show.cli._output import kebab, parameter_table
 
@@ -242,6 +241,7 @@ def _field(option: str) -> str:
 
 
 def _range(name: str, text: str) -> Any:
+    from limitlab.lab.grid import parse_range  # grids import the base class of laws, which the help page does not need
 
     try:
         return parse_range(text)
