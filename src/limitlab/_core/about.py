@@ -140,7 +140,7 @@ def _titled(name: str, words: str, symbol: str) -> str:
 
 
 def allowed(law: type[Declaration], name: str) -> str:
-    """Return the allowed values of a parameter in words, which are the choices of a name or the range of a number.
+    """Return a description of the allowed values of a parameter, such as the choices of a name or the range of a number.
 
     >>> from limitlab.laws import Ridge
     >>> allowed(Ridge, "noise")

@@ -332,7 +332,8 @@ class Line:
     def grid(self, points: int) -> Array:
         """Return the values of the first grid.
 
-        They are geometric for a log-scaled parameter (with the exact 0 if it is allowed), else linear.
+        The spacing is geometric for a log-scaled parameter (with the exact 0 if it is allowed). It is also geometric for a whole-number
+        parameter, with rounding to whole numbers. For other parameters the values are evenly spaced.
         """
         low, high = self.bounds
         if self.whole:

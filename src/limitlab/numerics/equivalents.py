@@ -342,11 +342,12 @@ def _check_ridge(lam: Array, s: Array, m: Array, free: Array) -> None:
 
 
 def _mean_root(lam: Any, s: Array, m: Array, free: Array) -> Any:
-    """Return the root of kappa (1 - P t / (t + kappa)) = lambda for the mean t of the positive eigenvalues, real or complex.
+    """Return the root of kappa (1 - P t / (t + kappa)) = lambda, for real or complex lambda.
 
-    The root is (A + sqrt((lambda + a)(lambda + b))) / 2 with A = lambda - (1 - P) t and the Marchenko-Pastur edges a, b. The
-    product of two principal square roots is on the correct branch everywhere. Where the sum would cancel, the root follows
-    from the product of the two solutions, which is -lambda t.
+    Here t is the mean of the positive eigenvalues, and P is their number per sample. The root is
+    (A + sqrt((lambda + a)(lambda + b))) / 2 with A = lambda - (1 - P) t and the Marchenko-Pastur edges a, b. The product of two principal
+    square roots is on the correct branch everywhere. Where the sum would cancel, the root follows from the product of the two solutions,
+    which is -lambda t.
     """
     count = 1 - free
     mean = (m * s).sum(axis=-1) / (m * (s > 0)).sum(axis=-1)

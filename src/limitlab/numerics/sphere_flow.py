@@ -93,7 +93,7 @@ def flow_on_spheres(
     step: float = 0.05,
     tolerance: float = 1e-11,
 ) -> Array:
-    """Return the states of dx/dt = P_x field(t, x) at the times, with x = start at time 0.
+    """Return the states of dx/dt = P_x field(t, x) at the times, with x = start at time 0 and P_x y = y - <x, y> x.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def flow_on_spheres(
 
     Examples
     --------
-    A point that is attracted to the pole approaches it exponentially, tan(angle / 2) = e^-t tan(angle(0) / 2).
+    With the drift to a pole, the angle between x and the pole satisfies tan(angle(t) / 2) = e^-t tan(angle(0) / 2).
 
     >>> pole = np.array([0.0, 1.0])
     >>> x = flow_on_spheres(lambda t, x: pole, np.array([1.0, 0.0]), 1.0, method="adaptive")

@@ -435,7 +435,8 @@ class Population:
         quick
             Whether to use the merged spectrum.
         largest_ridge
-            Upper bound for the ridges of later calls. Only a very large bound needs separate functions.
+            Upper bound for the ridges of later calls. Calls with the same range of ridges use the same functions. Only a very large bound
+            extends the range.
         """
         spectrum = self.merged if quick else self.spectrum
         known = self.profile if corrected else None

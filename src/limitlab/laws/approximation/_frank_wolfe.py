@@ -99,6 +99,6 @@ def correlated_neuron(
 def largest_norm(X: Array, scale: float) -> float:
     """Return an upper bound of B, the largest root mean square of g relu(<w, x>) over unit w.
 
-    The bound is g times the largest singular value of X/sqrt(n).
+    The mean is over the n rows x of X, and g is `scale`. The bound is g times the largest singular value of X/sqrt(n).
     """
     return float(scale * np.linalg.norm(X, 2) / np.sqrt(len(X)))

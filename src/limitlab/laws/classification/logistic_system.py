@@ -48,9 +48,9 @@ class Fitted(NamedTuple):
 
 
 def forces(truth: TrueScore, b: float, c1: float, c2: float, scale: float, order: int = 24) -> Forces:
-    """Return the averages of (1) by one integral over w = b + S U.
+    """Return the averages in (1) by one integral over the score w = b + S U, with S^2 = c1^2 + c2^2 and U standard Gaussian.
 
-    The average over labels is contained in the functions m(U) and g(U) of `gaussian_score`.
+    The functions m(U) and g(U) of `gaussian_score` are the averages over the labels at a given U. `scale` is V.
     """
     score = Score(truth, b, c1, c2)
     size, alignment = score.spread, score.alignment

@@ -142,7 +142,7 @@ class LeastSquaresDescent(Law):
         checked_table(self.inputs, self.targets)
         if self.inputs is not None and self.start_distance is not None:
             raise Refused(
-                f"start_distance = {self.start_distance:g} is not allowed with a data set: the distance to its target is unknown"
+                f"start_distance = {self.start_distance:g} is not allowed with a data set: the true coefficients are unknown"
             )
         if self.inputs is not None and not np.any(self.inputs):
             raise Refused("inputs are not allowed: must not all be 0")

@@ -76,9 +76,10 @@ def ramp_sgd(
     step: float,
     counts: Sequence[int] | NDArray[np.int64],
 ) -> Iterator[Array]:
-    """Yield the weights after the given increasing numbers of samples, with one new sample per step.
+    """Yield the weights of a two-layer network with the activation `ramp` during one-pass SGD, after each number of samples in `counts`.
 
-    Labels are +-1 with equal probability and x given y is N(0, (1 + y separation)^2 I). The array that is yielded is overwritten later.
+    Every step uses one new sample. Labels y are +-1 with equal probability, and x given y is N(0, (1 + y separation)^2 I). The array that
+    is yielded is overwritten later.
 
     Examples
     --------

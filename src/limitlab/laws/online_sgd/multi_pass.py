@@ -98,7 +98,8 @@ class MultiPassLeastSquares(LinearModel):
         most = min(self.largest_step(), 1 / float(right_edge(self.eigenvalues, self.ratio * self.shares)))
         if not self.step < most:
             raise Refused(
-                f"step = {self.step:g} is not allowed: must be below {most:.6g}, where the train error grows (or use a larger batch)"
+                f"step = {self.step:g} is not allowed: must be below {most:.6g}, the smaller of largest_step(), which grows with the "
+                "batch, and 1 over the largest eigenvalue of the sample covariance"
             )
         return self
 

@@ -77,10 +77,11 @@ def class_strength(regularizer: float) -> float:
 
 
 class Curvature(NamedTuple):
-    """Outliers of the second-derivative blocks of a network that captured all four classes, as the noise vanishes.
+    """Outliers of blocks of the Hessian (H) and of the gradient matrix (G), for a network that captured all four classes.
 
-    The first layer has two outliers, given per squared second-layer weight. The second layer has four, one per class. The values are
-    None if no class is captured.
+    The values hold in the limit of vanishing noise (docs/theory/alignment.md, eqs. 14 and 15). The block of a first-layer neuron with the
+    second-layer weight v has two outliers, v^2 H_WW for the Hessian and v^2 G_WW for the gradient matrix. The block of the second layer
+    has four outliers, one per class, which are H_vv or G_vv. The values are None if no class is captured.
     """
 
     H_WW: float | None

@@ -141,9 +141,10 @@ def ridge_of_width(spectrum: Spectrum, width: float) -> float:
 
 
 def equivalent_threshold(spectrum: Spectrum, width: float, batch: float) -> float:
-    """Return the step at which the deterministic equivalent diverges, equation (7).
+    """Return the step above which the loss of the deterministic equivalent diverges, equation (7) of docs/theory/power_law_scaling.md.
 
-    The equivalent broadens isolated top modes, so that this step tends to be smaller than the true threshold.
+    The equivalent replaces each isolated largest eigenvalue of a finite network by an interval of eigenvalues. This raises the largest
+    eigenvalue, and the returned step tends to be smaller than the true threshold.
     """
     s, counts, _ = spectrum
     top = float(s.max())

@@ -196,7 +196,7 @@ def _preimage(z: Complex, population: Population, critical: Array) -> Complex:
     if not np.all(residual <= ACCURACY):
         worst = int(np.argmax(np.where(np.isnan(residual), np.inf, residual)))
         raise ConvergenceError(
-            f"Silverstein's equation at z = {z[worst]} is solved to {residual[worst]:.1e} only",
+            f"Silverstein's equation at z = {z[worst]} is solved to a relative residual of {residual[worst]:.1e} only",
             estimate=u,
             accuracy=float(residual[worst]),
         )

@@ -206,7 +206,9 @@ def dimension(law: type[Law], along: str) -> str:
 
 
 def spaced(law: type[Law], along: str, low: float, high: float, log: bool, points: int | None = None) -> list[float]:
-    """Return the values of a parameter along a curve, with even or geometric spacing, and whole if the parameter is.
+    """Return the values of a parameter along a curve, with even or geometric spacing.
+
+    The values of a whole-number parameter are rounded to whole numbers.
 
     >>> from limitlab.laws import NearestNeighbours
     >>> spaced(NearestNeighbours, "neighbours", 1, 4, False)
