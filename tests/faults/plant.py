@@ -270,10 +270,18 @@ def store(path: Path, fate: Fate) -> None:
         )
 
 
-def tenth(selected: Sequence[Fault]) -> list[Fault]:
-    """A tenth of the faults. The hash of the commit decides which, so that the tests of a commit can be repeated."""
+def tenth() -> str:
+    """The tenth of the faults that belongs to a commit, such as "3/10". The same commit always tests the same tenth."""
     commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    return list(selected[int(commit, 16) % 10 :: 10])
+    return f"{int(commit, 16) % 10 + 1}/10"
+
+
+def part_of(selected: Sequence[Fault], part: str) -> list[Fault]:
+    """Part K of N of the faults, written K/N. It contains every N-th fault, so that each part has faults of all lists."""
+    number, _, parts = part.partition("/")
+    if not (number.isdigit() and parts.isdigit() and 1 <= int(number) <= int(parts)):
+        raise ValueError(f"--part = {part!r} is not allowed: must be K/N with whole numbers 1 <= K <= N, such as 3/10")
+    return list(selected[int(number) - 1 :: int(parts)])
 
 
 # -- tables -------------------------------------------------------------------------------------------------------------------
@@ -380,6 +388,7 @@ def main() -> int:
     parser.add_argument("--budget", type=float, default=20.0, help="seconds that a comparison may spend on adding draws")
     parser.add_argument("--ask", default="", help=f"all, or checks separated by commas: {', '.join(CHECKS)}")
     parser.add_argument("--tenth", action="store_true", help="only a tenth of the faults, chosen by the commit")
+    parser.add_argument("--part", metavar="K/N", help="only part K of N of the faults, such as 3/10")
     parser.add_argument("--keep", type=Path, help="store answers in this file, and do not ask again what it contains")
     parser.add_argument("--page", type=Path, help="run nothing: write the page from the answers in this file")
     parser.add_argument("--out", type=Path, help="write the page here, as Markdown")
@@ -390,9 +399,9 @@ def main() -> int:
         if unknown := set(checks) - set(CHECKS):
             parser.error(f"--ask = {sorted(unknown)} is not allowed: must be among {', '.join(CHECKS)}")
         policy = only(checks) if checks else survivors
-        if options.tenth:
-            part = {fault.key for fault in tenth([fate.fault for fate in fates])}
-            fates = [fate for fate in fates if fate.fault.key in part]
+        if part := tenth() if options.tenth else options.part:
+            names = {fault.name for fault in part_of([fate.fault for fate in fates], part)}
+            fates = [fate for fate in fates if fate.fault.name in names]
         fates = [fate for fate in fates if policy(Fate(fate.fault))]
         missing = [fate for fate in fates if set(policy(fate)) - set(fate.answers)]
         for fate in run(missing, options.jobs, options.budget, policy):

@@ -1,7 +1,7 @@
 """The lists of planted faults can be planted, every law and claim has some, and (slow) every fault is caught by some check."""
 
 import pytest
-from plant import HERE, KINDS, PACKAGE, PLACES, ROOT, STRENGTHS, Fate, faults, only, page, run, summary, survivors
+from plant import HERE, KINDS, PACKAGE, PLACES, ROOT, STRENGTHS, Fate, faults, only, page, part_of, run, summary, survivors
 
 from limitlab._core.registry import all_laws
 from limitlab.lab import all_claims
@@ -60,6 +60,13 @@ def test_a_policy_asks_the_next_check_only_if_it_is_needed():
     if negation is not None:
         assert only(("quick", "full"))(Fate(negation, {"quick": "caught"})) == ["quick"]
         assert only(("quick", "full"))(Fate(negation, {"quick": "consistent"})) == ["quick", "full"]
+
+
+def test_the_parts_contain_every_fault_once():
+    parts = [part_of(FAULTS, f"{number}/10") for number in range(1, 11)]
+    assert sorted(fault.name for part in parts for fault in part) == sorted(fault.name for fault in FAULTS)
+    with pytest.raises(ValueError, match="--part"):
+        part_of(FAULTS, "11/10")
 
 
 @pytest.mark.slow

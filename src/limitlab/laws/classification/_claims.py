@@ -223,7 +223,7 @@ _AREA_CLASSES = "Uniform convergence and real networks"
 
 @claim("L8", _AREA_CLASSES, Perceptron, figure="perceptron")
 def mistakes_are_bounded(check: Check) -> None:
-    """Rosenblatt's perceptron makes at most (R/margin)^2 mistakes, in any order of presentation.
+    """Rosenblatt's perceptron makes at most (R/margin)^2 mistakes, in any order of presentation, and some data attain this bound.
 
     The check tests the bound in cyclic and random orders. Mistakes per dimension must not depend on the dimension. Margin and bound are
     compared with their limits.
@@ -239,6 +239,9 @@ def mistakes_are_bounded(check: Check) -> None:
         bound = float((vectors**2).sum(axis=1).max()) / solution.margin**2
         worst += [perceptron_mistakes(vectors[rng.permutation(40)]) / bound for _ in range(3)]
     check.at_most("largest number of mistakes over its bound, all data sets and orders", largest(worst), 1.0)
+    orthonormal = Perceptron.from_data(np.eye(8), np.ones(8))
+    attained = orthonormal.mistakes / orthonormal.mistake_bound
+    check.near("number of mistakes over its bound for orthonormal inputs, which attain it", attained, 1, 1e-9)
     for law, pair in zip(laws, batches, strict=True):
         limit, last = law.theory(), pair[1]
         counts = [float(runs.mistakes.mean()) for runs in pair]
