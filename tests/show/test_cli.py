@@ -338,7 +338,7 @@ def test_stop_prints_the_window_and_saves_it(tmp_path: Path) -> None:
 def test_stop_wants_a_law_that_is_followed_in_time() -> None:
     result = run("stop", "ridge")
     assert result.exit_code == 2
-    assert "no test error along training times; these laws have one: EarlyStopping" in result.stderr
+    assert "no test error along training times; laws that have one are EarlyStopping" in result.stderr
 
 
 # -- sweep ---------------------------------------------------------------------------------------------------------------

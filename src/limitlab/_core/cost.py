@@ -286,7 +286,8 @@ class Pace:
         if now - self.began + left > patience():
             raise ConvergenceError(
                 f"the integration reached {self.what} {position:.3g} of {self.end:.3g} in {spent} and would need "
-                f"about {duration(left)} more: give a shorter {self.what} or milder parameters, or allow more ({PATIENCE})",
+                f"about {duration(left)} more: give a shorter {self.what}, choose parameters for which the solution changes more "
+                f"slowly, or raise the time limit of an integration ({PATIENCE})",
                 state,
             )
         log.warning(

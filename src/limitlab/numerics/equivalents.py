@@ -299,7 +299,7 @@ def _prepare(ridge: ArrayLike, eigenvalues: ArrayLike, load: ArrayLike) -> tuple
     s, m, lam = np.asarray(eigenvalues, dtype=float), np.asarray(load, dtype=float), np.asarray(ridge)
     if s.ndim != 1 or not s.size or not (s.min() >= 0 and 0 < s.max() < np.inf):  # NaN fails every comparison
         raise Refused(
-            f"eigenvalues = {eigenvalues!r} are not allowed: give finite numbers of at least 0, one of them above 0"
+            f"eigenvalues = {eigenvalues!r} are not allowed: give finite numbers that are not negative, at least one of them above 0"
         )
     bounded = m.min(initial=0.0) >= 0 and m.max(initial=0.0) < np.inf
     if m.shape[-1:] != s.shape or not bounded or not (m * (s > 0)).any(axis=-1).all():

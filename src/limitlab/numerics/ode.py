@@ -303,7 +303,7 @@ def _restore(rng: np.random.Generator | None, saved: NDArray[Any] | None) -> Non
 
 
 def runge_kutta(velocity: Callable[[float, Any], Any], settle: Callable[[Any], Any] | None = None) -> Advance:
-    """Return one step of the classical Runge-Kutta method of order 4.
+    """Return a function that makes one step of the classical Runge-Kutta method of order 4.
 
     `settle` maps the state after every step back to its domain, for example to a sphere.
 

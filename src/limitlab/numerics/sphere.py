@@ -62,7 +62,9 @@ def _harmonic_dimension(dimension: int, degree: int) -> int:
 
 
 def gegenbauer_values(t: ArrayLike, dimension: int, degree: int) -> Array:
-    """Return Q_0(t), ..., Q_degree(t), stacked along a first axis, by the three-term recurrence (eq. 1).
+    """Return the Gegenbauer polynomials Q_0(t), ..., Q_degree(t), stacked along a first axis.
+
+    They have Q_k(1) = 1 and are computed by the three-term recurrence (eq. 1).
 
     >>> gegenbauer_values([0.0, 1.0], 3, 2)
     array([[ 1. ,  1. ],
@@ -162,8 +164,9 @@ def orthonormal_coefficients(
 ) -> tuple[Array, float]:
     """Return the coefficients E[f(sqrt(d) t) q_k(t)] for k up to `degree`, and E[f(sqrt(d) t)^2].
 
-    The coefficients are the norms of the projections of the ridge function f(<b, x>), |b| = 1, on the polynomials of each
-    degree (eq. 4). By Parseval's identity their squares, over all degrees, add up to E[f(sqrt(d) t)^2].
+    Here t is a coordinate of a uniform point of the unit sphere, and q_k is the orthonormal Gegenbauer polynomial of degree k. The
+    absolute values of the coefficients are the norms of the projections of the ridge function f(<b, x>), |b| = 1, on the polynomials of
+    each degree (eq. 4). By Parseval's identity their squares, over all degrees, add up to E[f(sqrt(d) t)^2].
 
     >>> coefficients, energy = orthonormal_coefficients(np.square, 5, 4)
     >>> bool(abs(coefficients @ coefficients - energy) < 1e-12), (coefficients.round(6) + 0.0).tolist()

@@ -136,7 +136,7 @@ def from_numbers(eigenvalues: Any, energies: Any, population: int) -> Spectrum:
     if s.ndim != 1 or s.shape != c.shape or not s.size:
         raise Refused(f"energies is not allowed: must have one entry per eigenvalue, got shapes {c.shape} and {s.shape}")
     if not (np.isfinite(s) & (s >= 0)).all() or not (s > 0).any():
-        raise Refused("eigenvalues is not allowed: must be finite and at least 0, one of them above 0")
+        raise Refused("eigenvalues is not allowed: must be finite and at least 0, and at least one must be above 0")
     if not (np.isfinite(c) & (c >= 0)).all():
         raise Refused("energies is not allowed: must be finite and at least 0")
     if not np.isfinite(population) or int(population) != population or population < s.size:

@@ -82,7 +82,9 @@ def class_weights(classes: int, margin: float, matrix: Matrix) -> tuple[float, f
 
 
 def block_spectrum(classes: int, snr: float, test_ratio: float, margin: float, matrix: Matrix = "hessian") -> BlockSpectrum:
-    """Return edge and outliers of a diagonal block when the weight is constant in each class, eq. (9).
+    """Return the right edge and the outliers of a diagonal block, eq. (9).
+
+    The block is a sum of weight * Y Y^T over test samples Y, and the weight is assumed to be the same for all samples of a class.
 
     Parameters
     ----------
@@ -93,7 +95,7 @@ def block_spectrum(classes: int, snr: float, test_ratio: float, margin: float, m
     test_ratio
         Test samples per dimension.
     margin
-        D, the overlap with the mean of the weight vector's class minus the overlap with another mean.
+        D, the overlap of the weight vector of a class with the mean of this class minus its overlap with another mean.
     matrix
         "hessian" or "gradient" (second moment of the gradients).
 

@@ -96,7 +96,8 @@ def decoupled_step(width_ratio: float, gamma: float) -> float:
 def step_strength(activation: Any) -> float:
     """Return gamma = g_1^2 / sum_{k >= 2} g_k^2, with g_k the Hermite coefficients of s'; inf if s' is linear.
 
-    Since g_k = sqrt(k + 1) s_{k+1}, this is 2 s_2^2 over E s'(Z)^2 - s_1^2 - 2 s_2^2.
+    Here s is the activation with Hermite coefficients s_k. Since g_k = sqrt(k + 1) s_{k+1}, gamma is 2 s_2^2 over
+    E s'(Z)^2 - s_1^2 - 2 s_2^2.
 
     >>> round(step_strength("relu"), 7), step_strength("square")
     (1.7519384, inf)

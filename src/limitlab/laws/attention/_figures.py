@@ -175,7 +175,7 @@ def instability_spectrum(quick: bool = True) -> Figure:
 def _nearly_fastest(beta: float) -> tuple[int, int]:
     """Return the least and largest degree whose growth rate is at least 95 % of the largest rate.
 
-    In a finite system chance decides between these degrees.
+    In a system of finitely many tokens the degree that dominates at first varies between draws within this range.
     """
     degrees = np.arange(1, 41)
     rates = growth_rates(degrees, beta)

@@ -41,7 +41,8 @@ class Best(NamedTuple):
     observable
         Name of the error that both laws have.
     scale
-        Factor of the best method's squared errors, r^2; 1 for classes.
+        Factor by which the error of `law` is multiplied. It is the variance of the signal for squared errors, and 1 for shares of wrong
+        labels.
     """
 
     law: BayesOptimal

@@ -62,7 +62,8 @@ def digits_minima(width: int = 100, wrong: int = 600, seed: int = 0, samples: in
     width
         Neurons N. The network has 12 N + 1 parameters, which must be more than `samples` + `wrong`.
     wrong
-        Number of images with wrong labels to which the bad start is fitted. They are neither training nor test images.
+        Number of images with wrong labels to which the parameters of the fourth start are fitted. These images are neither training nor
+        test images.
     seed
         Seed of the split and of the starts.
     samples

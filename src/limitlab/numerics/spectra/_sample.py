@@ -85,7 +85,9 @@ class SampleSpectrum:
         return [float(mass) for mass in masses / self.ratio]
 
     def density(self, x: ArrayLike) -> Array:
-        """Return the density of the continuous part at x, infinite at x = 0 if the rank of the population equals n.
+        """Return the density of the continuous part at x.
+
+        The density is infinite at x = 0 if the rank of the population covariance equals the number of samples.
 
         >>> float(SampleSpectrum([1.0], ratio=0.25).density(1.0).round(12))
         0.616404444061

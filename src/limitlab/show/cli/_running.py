@@ -675,7 +675,7 @@ def stop(
     parsed = parse_law(ctx, law_name)
     if not can_stop(type(parsed.law)):
         raise Refused(
-            f"stop {law_name} is not allowed: it has no test error along training times; these laws have one: "
+            f"stop {law_name} is not allowed: this law has no test error along training times; laws that have one are "
             f"{', '.join(stoppable())}"
         )
     check_paths(out, plot)

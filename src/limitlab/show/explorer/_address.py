@@ -404,7 +404,9 @@ def start(law: Law | type[Law]) -> State:
     kind = type(instance)
     names, curves = axes_of(kind), curves_of(instance)
     if not names or not curves:
-        raise Refused(f"{kind.__name__} cannot be explored: it has no number to draw along, or nothing to draw")
+        raise Refused(
+            f"{kind.__name__} cannot be explored: the law has no numeric parameter for the horizontal axis, or no observable to draw"
+        )
     parameters = {} if isinstance(law, type) else changed(instance)
     x, *others = [axis(instance, name) for name in names]
     return State(

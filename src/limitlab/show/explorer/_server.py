@@ -50,7 +50,9 @@ def run(port: int, host: str, show: bool, caps: Caps | None, law: str | None, re
 
 def _server(pool: Pool, first: str, port: int, host: str) -> Any:
     if first not in explorable():
-        raise Refused(f"{first} cannot be explored: it has no number to draw along, or nothing to draw")
+        raise Refused(
+            f"{first} cannot be explored: the law has no numeric parameter for the horizontal axis, or no observable to draw"
+        )
     pn.extension("mathjax", "filedropper")
     origins = [f"{name}:{port}" for name in (host, "localhost")] if host in LOOPBACK else ["*"]
     try:
