@@ -233,7 +233,7 @@ def _next(rng: Any, model: Any, m: float, dimension: int, step: float) -> float:
 
 @_compiled
 def overlap_path(rng: Any, model: Any, m: float, dimension: int, step: float, counts: NDArray[np.int64]) -> Array:
-    """Return the overlap after each of the increasing numbers of steps, from m.
+    """Return the overlap of a chain that starts at overlap m, after the numbers of steps in `counts` (in increasing order).
 
     >>> model = SpikedCovariance(2.0).compiled()
     >>> path = overlap_path(np.random.default_rng(0), model, 0.1, 10_000, 0.5, np.array([0, 40_000]))
