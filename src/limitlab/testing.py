@@ -251,7 +251,8 @@ def true_errors(law: Law) -> dict[str, tuple[float, float]]:
 def _accuracy(law: Law) -> None:
     """Check that a more accurate solution changes the prediction by less than three times the stated error.
 
-    If no error is stated, the change must be small, also under rounding of the parameters.
+    If the law states no error, the change must be small. For a law without solver options, the change is that between neighbouring
+    floating-point values of the parameters.
     """
     theory = law.theory()
     if theory.attrs["accuracy"] == NOT_STATED:

@@ -120,9 +120,9 @@ def study_size(quick: bool = True) -> Figure:
 
 
 def two_fits(quick: bool = True) -> Figure:
-    """Draw the cost profile of the two exponents for a grid of runs and for runs along one ray.
+    """Draw the distance from the best fit for every pair of exponents, for a grid of runs and for runs with D = 20 N.
 
-    The grid determines both exponents. The ray does not.
+    The grid determines both exponents. Runs at a fixed ratio of data to size do not.
     """
     from matplotlib.colors import BoundaryNorm
 

@@ -27,7 +27,7 @@ def figure(name: str, quick: bool = True) -> Figure:
     Parameters
     ----------
     name
-        Id of the figure, or of a claim that has a figure. A figure of another author is `package:id`.
+        Id of the figure, or of a claim that has a figure. The id of a figure of another package is `package:id`.
     quick
         Whether to use small experiments (seconds) or larger ones.
 

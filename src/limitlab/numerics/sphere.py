@@ -164,9 +164,9 @@ def orthonormal_coefficients(
 ) -> tuple[Array, float]:
     """Return the coefficients E[f(sqrt(d) t) q_k(t)] for k up to `degree`, and E[f(sqrt(d) t)^2].
 
-    Here t is a coordinate of a uniform point of the unit sphere, and q_k is the orthonormal Gegenbauer polynomial of degree k. The
-    absolute values of the coefficients are the norms of the projections of the ridge function f(<b, x>), |b| = 1, on the polynomials of
-    each degree (eq. 4). By Parseval's identity their squares, over all degrees, add up to E[f(sqrt(d) t)^2].
+    Here t = <b, x>/sqrt(d) with |b| = 1 and x uniform on the sphere of radius sqrt(d), and the q_k are the orthonormal polynomials of t.
+    The absolute value of a coefficient is the norm of the projection of f(<b, x>) on the polynomials of its degree (eq. 4 of
+    docs/theory/approximation.md). By Parseval's identity the squares of all coefficients add up to E[f(sqrt(d) t)^2].
 
     >>> coefficients, energy = orthonormal_coefficients(np.square, 5, 4)
     >>> bool(abs(coefficients @ coefficients - energy) < 1e-12), (coefficients.round(6) + 0.0).tolist()

@@ -147,9 +147,9 @@ class RidgePath:
         return (values * _inverse(values + flat)).sum(axis=-1).reshape(lam.shape) / len(self.X)
 
     def gcv(self, ridge: ArrayLike) -> Array:
-        """Return the generalised cross-validation error, which is train error / (1 - degrees of freedom)^2.
+        """Return the generalised cross-validation error, which is train error / (1 - degrees of freedom per point)^2.
 
-        Raise `ValueError` if the fit interpolates.
+        Raise `Refused` if the fit interpolates.
         """
         left = 1 - self.degrees_of_freedom(ridge)
         if (left <= 1e-10).any():

@@ -152,7 +152,9 @@ def _check(n: Array, beta: Array, g0: Array) -> None:
     if not np.all(beta >= 0):
         raise Refused(f"beta = {np.min(beta):g} is not allowed: must be at least 0")
     if not np.all((g0 > -1 / (n - 1)) & (g0 < 1)):
-        raise Refused("start_overlap is not allowed: must be above -1/(tokens - 1) and below 1; no equiangular start exists")
+        raise Refused(
+            "start_overlap is not allowed: must be above -1/(tokens - 1) and below 1, the range of a common overlap"
+        )
     if not np.all(beta * np.maximum(1.0, 1 - g0) <= LARGEST_EXPONENT):
         raise Refused(
             f"beta = {np.max(beta):g} is not allowed: must be at most {LARGEST_EXPONENT:g} / max(1, 1 - start_overlap)"

@@ -70,10 +70,11 @@ def follow_decay(law: InterpolationTransition, gamma: float, end: float, steps: 
 
 
 def late_residual(decay: Decay) -> Limit:
-    """Return the limit of the train error as t -> infinity for a decay like e + b t^-x with an exponent x fitted to the data.
+    """Return the limit e of the train error as t -> infinity for a decay like e + b t^-x with unknown x.
 
-    Three successive octaves give an estimate of e that does not need x. These estimates drift, and their limit is the value. A second
-    sequence assumes x = 2/3. The error is the larger of the error of the first limit and the distance between the two limits.
+    The train errors at three successive times, each twice the time before, determine e, b and x. The estimates of e from successive
+    triples drift, and `value` is their limit. A second sequence of estimates assumes x = 2/3. `error` is the largest of the error of
+    the first limit, the distance between the two limits and the numerical error of the last train error.
 
     Examples
     --------

@@ -44,9 +44,9 @@ def linear_flow(weights: tuple[Array, Array], target: Array, covariance: Array, 
 
 
 def linear_descent(rng: np.random.Generator, target: Array, hidden: int, runs: int, steps: int = 4000) -> Array:
-    """Return the risks |S - W2 W1|^2 after gradient descent from standard Gaussian weights, one per run.
+    """Return the risks |S - W2 W1|^2 of linear networks with target S after gradient descent, one per run.
 
-    Steps are shorter while weights are large.
+    All weights start as standard Gaussian numbers. The step size is smaller while the weights are large.
 
     >>> linear_descent(np.random.default_rng(0), np.diag([2.0, 1.0]), 1, 3).round(9).tolist()
     [1.0, 1.0, 1.0]

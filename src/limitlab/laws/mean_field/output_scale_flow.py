@@ -143,7 +143,7 @@ def output_scale_flow(
 
 
 def linearised(kernel: Array, residual: Array, times: Array) -> Array:
-    """Return exp(-H t / n) u at the times, the residuals for a constant kernel.
+    """Return the residuals exp(-H t / n) u at the times, for a constant kernel H and residuals u at time 0.
 
     >>> linearised(np.eye(2), np.ones(2), np.array([2.0])).round(6).tolist()
     [[0.367879, 0.367879]]

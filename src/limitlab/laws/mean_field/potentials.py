@@ -50,7 +50,7 @@ def neuron_interaction(
     a, b = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
     a, b = (array[None] if array.ndim == 0 else array for array in (a, b))
     if a.shape[-1] != b.shape[-1]:
-        raise Refused(f"first and second must have the same last axis; got {a.shape[-1]} and {b.shape[-1]}")
+        raise Refused(f"the last axes of first and second must have the same length; got {a.shape[-1]} and {b.shape[-1]}")
     q1, q2, inner = (a**2).sum(axis=-1), (b**2).sum(axis=-1), (a * b).sum(axis=-1)
     sigma = Activation(activation)
     target = sigma if other is None else Activation(other)

@@ -432,8 +432,8 @@ class StreamingLeastSquares(GroupedSignal):
     def from_data(cls, X: ArrayLike, y: ArrayLike, **options: Any) -> Self:
         """Return the law with the spectrum, the coefficients and the noise of a table, one group per eigenvector of X'X/n.
 
-        The law assumes Gaussian rows with the second moments of the table. The table needs more rows than columns. `step` is the step times
-        the dimension.
+        The law assumes Gaussian rows with the second moments of the table. The table needs more rows than columns. The
+        parameter `step` is the step size of SGD times the dimension.
 
         >>> rng = np.random.default_rng(0)
         >>> X = rng.standard_normal((400, 3)) * [1.0, 2.0, 0.5]
