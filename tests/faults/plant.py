@@ -15,7 +15,7 @@ planted in a copy of the package, so the source is never changed. These checks c
 - its `tests`.
 - the quick checks of its `claims`.
 - `quick` and `full`: the checks of the claim that the fault `negates`. Such a fault makes the statement of the claim false. Its `strength`
-  is "negation" for the opposite statement, or "5 %" (or "2 %") for a constant of the statement that is wrong by this share.
+  is "negation" for the opposite statement, or a share such as "5 %" for a constant of the statement that is wrong by this share.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -41,7 +42,7 @@ ROOT = HERE.parent.parent
 PACKAGE = ROOT / "src" / "limitlab"
 PLACES = ("theory", "experiment", "shared", "statement")
 KINDS = ("factor", "sign", "lost term", "exponent", "off by one", "swapped", "other setting")
-STRENGTHS = ("negation", "5 %", "2 %")
+STRENGTH = re.compile(r"negation|\d+ %")
 CHECKS = ("compare", "tests", "claims", "quick", "full")
 SECONDS = 1500.0
 """A check that runs longer than this is stopped and counts as missed."""
@@ -304,7 +305,8 @@ def summary(fates: Sequence[Fate]) -> str:
         lines.append(
             f"By {title}: " + ", ".join(f"{name} {seen[name]} of {total[name]}" for name in names if total[name]) + "."
         )
-    for strength in STRENGTHS:
+    strengths = {fate.fault.strength for fate in asked if fate.fault.strength}
+    for strength in sorted(strengths, key=lambda text: (text != "negation", len(text), text)):
         some = [fate for fate in asked if fate.fault.strength == strength and (fate.answer("quick") or fate.answer("full"))]
         if some:
             quick = sum(fate.answer("quick") == "caught" for fate in some)
@@ -369,7 +371,7 @@ means that this check was not asked, mostly because a cheaper check had already 
 
 ## Claims whose statement was made false
 
-A fault of strength "negation" makes the opposite of the statement true in the code. A fault of strength "5 %" or "2 %" changes a constant
+A fault of strength "negation" makes the opposite of the statement true in the code. A fault of strength "5 %" changes a constant
 of the statement by this share. A quick check that lets such a fault pass must say "consistent" and not "pass".
 
 {negation_table(fates)}
