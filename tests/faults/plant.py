@@ -53,14 +53,13 @@ warnings.simplefilter("ignore")
 from limitlab.lab import compare
 from limitlab._core.registry import find_law
 verdicts = []
-for name in sys.argv[2:]:
-    for point in find_law(name).check_points():
-        try:
-            verdicts.append(compare(point, budget=float(sys.argv[1]), progress=False).verdict)
-        except Exception:
-            verdicts.append("error")
-        if verdicts[-1] in ("disagree", "error"):
-            break
+for point in [point for name in sys.argv[2:] for point in find_law(name).check_points()]:
+    try:
+        verdicts.append(compare(point, budget=float(sys.argv[1]), progress=False).verdict)
+    except Exception:
+        verdicts.append("error")
+    if verdicts[-1] in ("disagree", "error"):  # the fault is caught; further comparisons add nothing
+        break
 print(json.dumps(verdicts))
 """
 
