@@ -69,8 +69,6 @@ class Check:
         Further numbers, by name.
     text
         Sentences that the reader must know.
-    decisive
-        Whether passing settles the claim.
 
     Examples
     --------
@@ -86,7 +84,6 @@ class Check:
         self.criteria: list[Criterion] = []
         self.measured: dict[str, Number] = {}
         self.text = ""
-        self.decisive = True
 
     # -- criteria on numbers --------------------------------------------------------------------------------------------
 
@@ -221,13 +218,6 @@ class Check:
     def note(self, text: str) -> None:
         """Add a sentence for the reader, such as a correction of the source or a restriction."""
         self.text = text
-
-    def consistent_only(self) -> None:
-        """Report the status "consistent" in place of "pass" if all criteria hold.
-
-        A quick check calls this method if the negation of the claim could also fulfil its criteria.
-        """
-        self.decisive = False
 
 
 # -- measurements for several checks ----------------------------------------------------------------------------------

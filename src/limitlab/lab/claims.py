@@ -117,6 +117,8 @@ class Claim(Described):
         Id of the figure that shows the claim (`limitlab figure ID`), if any.
     package
         Name of the package of another author that states the claim; empty for a claim of limitlab.
+    quick_decides
+        Whether the quick check decides the claim. If it does not, a quick check that passes has the status "consistent".
     """
 
     id: str
@@ -126,6 +128,7 @@ class Claim(Described):
     check: Callable[[Check], None] | None = field(default=None, compare=False)
     figure: str | None = None
     package: str = ""
+    quick_decides: bool = True
 
     @property
     def implemented(self) -> bool:
@@ -149,10 +152,12 @@ class Claim(Described):
         check, start = Check(quick), time.perf_counter()
         self.check(check)
         seconds = time.perf_counter() - start
-        return Outcome(tuple(check.criteria), check.measured, check.text, check.decisive, seconds)
+        return Outcome(tuple(check.criteria), check.measured, check.text, self.quick_decides or not quick, seconds)
 
 
-def claim(id: str, area: str, *laws: type[Law], figure: str | None = None) -> Callable[[Callable[[Check], None]], Claim]:
+def claim(
+    id: str, area: str, *laws: type[Law], figure: str | None = None, quick_decides: bool = True
+) -> Callable[[Callable[[Check], None]], Claim]:
     """Return a decorator that makes a claim of a check.
 
     The first paragraph of the docstring of the check is the statement. The rest of the docstring describes the measurement.
@@ -165,6 +170,9 @@ def claim(id: str, area: str, *laws: type[Law], figure: str | None = None) -> Ca
         The classes of the laws that the check exercises.
     figure
         Id of the figure that shows the claim.
+    quick_decides
+        Set this to False if the quick check also passes when the statement is false by 5 %. Then a quick check that passes has the
+        status "consistent", and only the full check decides.
 
     Examples
     --------
@@ -186,9 +194,8 @@ def claim(id: str, area: str, *laws: type[Law], figure: str | None = None) -> Ca
             raise Refused(
                 f"the check {check.__name__!r} of claim {id!r} has no docstring: state the claim in its first paragraph"
             )
-        return Claim(
-            id, area, " ".join(paragraph.split()), tuple(_name(law, check.__module__) for law in laws), check, figure
-        )
+        names = tuple(_name(law, check.__module__) for law in laws)
+        return Claim(id, area, " ".join(paragraph.split()), names, check, figure, quick_decides=quick_decides)
 
     return make
 

@@ -130,7 +130,7 @@ def two_time_equations(check: Check) -> None:
     )
 
 
-@claim("D5", AREA, AdiabaticGrowth, TwoLayerDynamics, figure="adiabatic-growth")
+@claim("D5", AREA, AdiabaticGrowth, TwoLayerDynamics, figure="adiabatic-growth", quick_decides=False)
 def growing_second_layer(check: Check) -> None:
     """On pure noise with a free second layer a = sqrt(m) gamma(t/m), linear at first and saturating at gamma_GF along an adiabatic curve.
 
@@ -177,8 +177,6 @@ def growing_second_layer(check: Check) -> None:
         "From a_0 = 1 the values at finite widths approach from above and cross the curve, and from a_0 = 1/2 they approach from "
         "below. No single power of m describes the approach."
     )
-    if check.quick:
-        check.consistent_only()
 
 
 def _exponent(case: str, widths: Sequence[int], gaps: Array) -> dict[str, Number]:
@@ -410,7 +408,7 @@ def mean_field_equations(check: Check) -> None:
 KERNELS: dict[str, tuple[float, ...]] = {"square": (0, 0, 1.0), "cube": (0, 0, 0, 1.0), "mixed": (0, 0, 0.5, 0.5)}
 
 
-@claim("D3", AREA, InterpolationTransition, figure="interpolation-threshold")
+@claim("D3", AREA, InterpolationTransition, figure="interpolation-threshold", quick_decides=False)
 def interpolation_threshold(check: Check) -> None:
     """On pure noise with the second layer frozen at gamma sqrt(m), the train error reaches zero if and only if gamma > gamma_GF(alpha).
 
@@ -444,8 +442,6 @@ def interpolation_threshold(check: Check) -> None:
         "The closed form is a conjecture. The located value is the limit of a sequence over octaves of time, and its error is the "
         "distance to the last octave. Mixed kernels are shown, not judged. Local exponents fall towards -1."
     )
-    if check.quick:
-        check.consistent_only()
 
 
 @claim("D4", AREA, InterpolationTransition, figure="interpolation-relaxation")
