@@ -140,8 +140,16 @@ def _refusals(law: Law) -> None:
 
 
 def _outside(law: Law, meta: Parameter) -> Iterator[Any]:
-    """Yield values just outside every bound of a parameter, and values that no parameter takes."""
+    """Yield values just outside every bound of a parameter, and values that no parameter takes.
+
+    No parameter takes NaN or a text that is not one of its choices, and no coordinate is empty or decreases.
+    """
     leaves = _leaves(type(law).model_fields[meta.name].annotation)
+    if str in leaves:
+        yield "no such choice"
+    if meta.kind == "coordinate" and tuple in leaves:
+        yield ()
+        yield (2.0, 1.0)
     if not leaves & {int, float}:
         return
     whole, series = float not in leaves, tuple in leaves and not leaves & {int, float} - {int}
@@ -168,6 +176,8 @@ def _leaves(annotation: Any) -> set[Any]:
         return _leaves(typing.get_args(value)[0])
     if origin in (typing.Union, types.UnionType):
         return set().union(*map(_leaves, typing.get_args(value)))
+    if origin is typing.Literal:
+        return {str}
     if origin is tuple:
         inner = typing.get_args(value)[0]
         return {tuple, inner} if inner in (int, float) else set()
@@ -345,34 +355,42 @@ def _seeds(law: Law, size: int) -> None:
 
 
 def _streams(law: Law, size: int) -> None:
-    """Check that size and seed determine the draw, whatever the solver options are, and alone as in a sweep."""
+    """Check that size and seed determine the draw, whatever the solver options are, and alone as in a sweep.
+
+    One parameter that a draw serves for all its values is swept, and one parameter with a draw for each value.
+    """
     alone = law.simulate(size, 7)
     for name in law.observed():
         np.testing.assert_array_equal(
             law.finer().simulate(size, 7)[name], alone[name], err_msg=f"{name} depends on a solver option"
         )
-    for name, meta in type(law).parameters().items():
-        value = getattr(law, name)
-        if meta.kind not in ("physics", "experiment") or isinstance(value, bool) or not isinstance(value, (int, float)):
-            continue
-        if name in ("size", "seed") or _moves_coordinates(law, meta):
-            continue
-        swept = sweep(law, over={name: [value]}, sizes=[size], seeds=[7], progress=False).isel(
-            {name: 0, "size": 0, "seed": 0}
-        )
-        for observable in law.observed():
-            np.testing.assert_allclose(
-                swept[observable].values,
-                alone[observable].values,
-                rtol=1e-10,
-                atol=1e-13,
-                err_msg=f"{observable} alone and swept over {name}",
-            )
-        break  # one swept parameter is enough, because all of them are treated alike
+    numbers = [name for name, meta in type(law).parameters().items() if _can_be_swept(law, meta)]
+    shared = [name for name in numbers if name in law.path_parameters()]
+    separate = [name for name in numbers if name not in law.path_parameters()]
+    for name in shared[:1] + separate[:1]:
+        points = _nearby(law, type(law).parameters()[name])[:2]
+        swept = sweep(law, over={name: points}, sizes=[size], seeds=[7], progress=False).isel(size=0, seed=0)
+        for i, point in enumerate(points):
+            single = _with(law, type(law).parameters()[name], point).simulate(size, 7)
+            for observable in law.observed():
+                np.testing.assert_allclose(
+                    swept[observable].isel({name: i}).values,
+                    single[observable].values,
+                    rtol=1e-8,
+                    atol=1e-12,
+                    err_msg=f"{observable} alone and swept over {name}",
+                )
 
 
-def _moves_coordinates(law: Law, meta: Parameter) -> bool:
-    return meta.kind == "coordinate" or meta.name in type(law).coordinates.__code__.co_names
+def _can_be_swept(law: Law, meta: Parameter) -> bool:
+    """Return whether a parameter is a single number that changes the experiment and no coordinate."""
+    value = getattr(law, meta.name)
+    return (
+        meta.kind in ("physics", "experiment")
+        and isinstance(value, (int, float))
+        and not isinstance(value, bool)
+        and meta.name not in type(law).coordinates.__code__.co_names
+    )
 
 
 def _path(law: Law, size: int) -> None:

@@ -237,6 +237,7 @@ def test_a_killed_comparison_ends_like_an_uninterrupted_one(tmp_path):
     assert f'"verdict": "{expected.verdict}"' in done.stdout
 
 
+@pytest.mark.slow  # the killed sweep and the killed comparison test the same store
 def test_a_killed_report_ends_like_an_uninterrupted_one(tmp_path, monkeypatch):
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
     command = [sys.executable, "-m", "limitlab", "report", "--laws", "nearest-neighbours", "--workers", "2"]

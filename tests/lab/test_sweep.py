@@ -9,7 +9,6 @@ from sweep_toys import Decay, Fragile, ShrunkMean, Snapshots
 
 import limitlab as ll
 from limitlab._core.draws import seed_entropy
-from limitlab._core.registry import all_laws
 from limitlab.lab import SweepError, sweep
 from limitlab.laws import Ridge
 
@@ -260,30 +259,6 @@ def test_values_that_fit_only_together_are_allowed():
 def test_public_name():
     assert ll.sweep is sweep
     assert isinstance(ll.sweep(Ridge(), over={"ratio": "0.5:2:3"}), xr.Dataset)
-
-
-@pytest.mark.parametrize("name", list(all_laws()))
-def test_every_law_s_draw_is_the_same_alone_and_swept(name):
-    """Over a path (one draw for all values) and over a loop (a draw for each)."""
-    law = all_laws()[name]()
-    metas, size = type(law).parameters(), min(64, law.simulation.sizes[0])
-    numbers = [
-        key for key in metas if type(getattr(law, key)) is float and getattr(law, key) > 0 and metas[key].kind == "physics"
-    ]
-    numbers = numbers or [key for key in metas if type(getattr(law, key)) is int]
-    paths = [key for key in numbers if key in law.path_parameters()][:1]
-    loops = [key for key in numbers if key not in law.path_parameters()][:1]
-    if not (paths or loops):
-        pytest.skip("no parameter of this law is a single number")
-    for key in paths + loops:
-        value = getattr(law, key)
-        points = [0.9 * value, value] if isinstance(value, float) else [value, value + 1]
-        result = sweep(law, {key: points}, sizes=[size], seeds=[7])
-        for i, point in enumerate(points):
-            cell = result.isel({key: i, "size": 0, "seed": 0})
-            again = law.replace(**{key: point}).simulate(size, 7)
-            for observable in law.observed():
-                np.testing.assert_allclose(cell[observable], again[observable], rtol=1e-8, atol=1e-12)
 
 
 @pytest.mark.parametrize("draws", [{}, dict(sizes=[10, 20], seeds=3, with_theory=True)])

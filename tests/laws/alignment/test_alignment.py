@@ -321,13 +321,7 @@ def test_a_gaussian_start_has_the_same_limit():
 @pytest.mark.parametrize(
     "bad",
     [
-        dict(classes=1),
-        dict(snr=0.0),
-        dict(regularizer=-1.0),
-        dict(step=0.0),
-        dict(test_ratio=0.0),
         dict(times=(-1.0,)),
-        dict(quasi_points=1),
     ],
 )
 def test_refusals(bad):

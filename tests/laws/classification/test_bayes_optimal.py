@@ -115,7 +115,6 @@ def test_flipped_labels_pin_down_signs():
         (dict(channel="logit", link_strength=0.0), "link_strength"),
         (dict(channel="gaussian"), "noise"),
         (dict(prior="sparse", density=0.0), "density"),
-        (dict(channel="cauchy"), "channel"),
     ],
 )
 def test_bad_input(given, complaint):

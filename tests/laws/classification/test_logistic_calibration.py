@@ -129,9 +129,6 @@ def test_prevalence_decides_the_intercept():
 @pytest.mark.parametrize(
     ("given", "complaint"),
     [
-        (dict(prevalence=1.0), "prevalence"),
-        (dict(ridge=-0.1), "ridge"),
-        (dict(signal=0.0), "signal"),
         (dict(eigenvalues=(1.0, 2.0)), "weights"),
         (dict(signal_energy=(0.0,)), "signal_energy"),
     ],

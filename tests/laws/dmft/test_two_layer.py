@@ -339,13 +339,9 @@ def _skewed_activation() -> Any:
 @pytest.mark.parametrize(
     ("given_parameters", "words"),
     [
-        (dict(width=0), "width = 0"),
-        (dict(sample_ratio=0.0), "sample_ratio"),
-        (dict(noise=-1.0), "noise"),
         (dict(kernel=(0, -0.5)), "at least 0"),
         (dict(kernel=(0, 0.5), target=(0, 0, 0.3)), "degree 2"),
         (dict(kernel=(0, 0.5), target=(0, 0.5), target_norm=0.1), "target_norm = 0.1"),
-        (dict(start_overlap=1.5), "start_overlap"),
         (dict(width=3, start_correlation=-0.9), "start_correlation = -0.9"),
         (dict(width=3, start_overlap=0.9, start_correlation=0.0), "start_correlation = 0"),
         (dict(activation="relu"), "too rough"),
@@ -353,7 +349,6 @@ def _skewed_activation() -> Any:
         (dict(target=(0, 1.0)), "without kernel"),
         (dict(target_function="tanh"), "without activation"),
         (dict(experiment_model="network"), "without activation"),
-        (dict(times=(1.0, 0.5)), "increasing"),
         (dict(times=(-1.0, 0.5)), "times"),
     ],
 )

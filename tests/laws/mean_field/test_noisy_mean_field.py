@@ -203,11 +203,9 @@ def test_a_density_that_no_grid_resolves_is_refused():
 @pytest.mark.parametrize(
     ("bad", "words"),
     [
-        (dict(penalty=0.0), "penalty"),
         (dict(neuron="erf", dimension=2), "dimension = 2"),
         (dict(neuron="erf", start_std=0.01), "start_std"),
         (dict(teacher=(1.0, 2.0), dimension=3), "teacher"),
-        (dict(inverse_temperature=0.0), "inverse_temperature"),
     ],
 )
 def test_bad_input(bad, words):

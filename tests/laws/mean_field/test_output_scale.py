@@ -129,7 +129,6 @@ def test_independent_signs_keep_a_first_order_at_finite_width():
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (dict(scale=0.0), "scale = 0.0"),
         (dict(y=np.ones(3)), "one label per row"),
         (dict(second_layer=np.ones(4)), "weights of shape"),
     ],

@@ -141,14 +141,6 @@ def test_double_root_at_the_critical_strength():
     assert point.overlap == pytest.approx(math.sqrt(1 / 3))
 
 
-@pytest.mark.parametrize(
-    "bad", [dict(order=1), dict(snr=-1.0), dict(step=-0.1), dict(start_residual=-0.1), dict(times=(1.0, 0.5))]
-)
-def test_refusals(bad):
-    with pytest.raises(ValueError, match=next(iter(bad))):
-        SpikedTensor(**bad)
-
-
 @pytest.mark.parametrize("order", [2, 3])
 def test_one_step_of_the_chain_has_the_covariance_of_full_tensors(order):
     """Mean and covariance of (m, q) after one step in few dimensions, where the radial noise is as large as the rest."""

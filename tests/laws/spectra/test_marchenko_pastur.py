@@ -126,15 +126,9 @@ def test_inversion_recovers_the_density():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (dict(ratio=0.0), "ratio = 0.0 is not allowed: must be above 0"),
         (dict(ratio=float("nan")), "ratio"),
         (dict(ratio=float("inf")), "ratio"),
-        (dict(variance=-1.0), "variance = -1.0"),
-        (dict(shift=0.0), "shift = 0.0"),
         (dict(positions=(0.5, 1.0)), "positions"),
-        (dict(positions=()), "positions = .* must hold at least one number, in increasing order"),
-        (dict(positions=(0.5, 0.1)), "positions = .* in increasing order"),
-        (dict(entries="cauchy"), "entries"),
         (dict(gamma=0.5), "no parameter 'gamma'"),
     ],
 )

@@ -136,13 +136,11 @@ def test_extremes_of_the_bidiagonal_model_have_the_law_of_drawn_tables():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (dict(ratio=-1.0), "ratio = -1.0"),
         (dict(eigenvalues=(1.0, -2.0)), "eigenvalues"),
         (dict(eigenvalues=(1.0, float("nan"))), "eigenvalues"),
         (dict(eigenvalues=(0.0, 0.0)), "at least one must be above 0"),
         (dict(eigenvalues=(1.0, 2.0, 3.0)), "weights has 2 entries"),
         (dict(weights=(1.0, 0.0)), "weights"),
-        (dict(positions=()), "positions = .* must hold at least one number, in increasing order"),
     ],
 )
 def test_refusals(options, message):
