@@ -285,7 +285,16 @@ def _nearby(law: Law, meta: Parameter) -> list[float]:
     trials = [value, 0.8 * value, 1.25 * value] if value else [0.0, 0.1, 0.5]
     if isinstance(meta.default, int):
         trials = [value, value + 1.0, value + 2.0]
-    return [trial for trial in trials if meta.allows(trial)]
+    return [trial for trial in trials if meta.allows(trial) and _can_be_built(law, meta, trial)]
+
+
+def _can_be_built(law: Law, meta: Parameter, value: float) -> bool:
+    """Return whether a value is compatible with the other parameters of a law."""
+    try:
+        _with(law, meta, value)
+    except ValueError:
+        return value == getattr(law, meta.name)  # the present value is always tried, so that its error is shown
+    return True
 
 
 def _with(law: Law, meta: Parameter, value: float) -> Law:

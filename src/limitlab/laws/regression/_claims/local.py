@@ -144,8 +144,8 @@ def approach_to_labels(dimension: int, singularity: float) -> tuple[float, float
     The gap tends to 0 like |e|^a if the kernel has the singularity |x|^-a, and not at all for a bounded kernel.
 
     >>> exponent, gap = approach_to_labels(1, 0.3)
-    >>> round(exponent, 2)
-    0.3
+    >>> abs(exponent - 0.3) < 0.02  # at these distances the exponent still differs by a few per cent
+    True
     """
     rng = np.random.default_rng(dimension)
     x = rng.random((400, dimension))
