@@ -1,4 +1,4 @@
-"""The names that several laws share, with meaning and symbol. They are parameters, observables and former parameter names.
+"""The parameters and observables that several laws share, with meaning and symbol, and the former names of parameters.
 
 A name has the same meaning in every law. A law does not repeat the description and the symbol of a name in these lists, but it may
 declare another symbol. A name that only one law uses is described in the declaration of that law.

@@ -152,7 +152,7 @@ def plain_numbers(values: Sequence[Any]) -> list[Any]:
 
 
 def _as_arrays(arrays: tuple[tuple[str, tuple[float, ...]], ...]) -> dict[str, NDArray[Any]]:
-    """Return arrays with one axis each, which broadcast to the outer product."""
+    """Return the arrays by name, with shapes that broadcast to the grid of all combinations of their values."""
     after = len(arrays) - 1
     return {name: np.reshape(values, (-1,) + (1,) * (after - i)) for i, (name, values) in enumerate(arrays)}
 

@@ -222,9 +222,10 @@ def gaussian_panels(edges: ArrayLike, order: int = 24) -> tuple[Array, Array]:
 def panel_rule(
     kinks: Sequence[float] = (), *, order: int = 24, width: float = 2.0, reach: float = 14.0
 ) -> tuple[Array, Array]:
-    """Return nodes and weights on panels of at most the width `width`, with an edge at every kink.
+    """Return nodes and weights of a rule for averages over a standard Gaussian variable.
 
-    Laws that average many functions with the same kinks use this rule.
+    The rule has panels of at most the width `width`, and an edge at every kink. Laws that average many functions with the same kinks
+    use it.
 
     Parameters
     ----------
@@ -233,7 +234,7 @@ def panel_rule(
     order
         Nodes per panel.
     width, reach
-        Width of the panels and end of the last one.
+        Largest width of a panel, and end of the last panel. The first panel begins at minus `reach`.
 
     Examples
     --------

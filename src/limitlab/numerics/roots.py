@@ -146,9 +146,9 @@ def increasing_root_log(f: Function, start: ArrayLike = 1.0, *, unbounded: bool 
 
 
 def _expand(f: Function, x: Array) -> tuple[Array, Array, Array, Array]:
-    """Return two points near, far in x = log t and their values.
+    """Return a point `near`, the value of f at it, a point `far` and the value of f at it. Both points are values of x = log t.
 
-    Either the values have different signs, or `far` is the end of the range.
+    Either the two values have different signs, or `far` is the end of the range.
     """
     values = _values(f, np.exp(x))
     x, value = (np.array(part) for part in np.broadcast_arrays(x, values))

@@ -82,9 +82,10 @@ def as_numbers(y: Any) -> Array:
 
 
 def class_targets(y: Any) -> tuple[Array, Array]:
-    """Return the classes and their targets.
+    """Return the classes, and the numbers to which a regression is fitted instead of the labels.
 
-    Two classes have one column of -1 and +1. More classes have one column of 0 and 1 each.
+    For two classes they are one column, with -1 in the rows of the first class and +1 in the rows of the second class. For more classes
+    they have one column per class, with 1 in the rows of this class and 0 in the other rows.
 
     >>> classes, columns = class_targets(["b", "a", "b"])
     >>> classes.tolist(), columns.tolist()

@@ -52,7 +52,7 @@ class ForceMoments(NamedTuple):
 
 
 class LossPoint(NamedTuple):
-    """The solution of (8) and the observables (9)."""
+    """The observables at the solution of (8), and the estimated numerical error."""
 
     error: float
     train_loss: float

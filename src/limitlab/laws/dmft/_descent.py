@@ -123,7 +123,7 @@ def descent_correlations(
             errors[:, k] = sampled.predict(k)
             if not np.all(np.isfinite(sampled.pulls[k])) or np.trace(kernels.equal_time(k)) > limit:
                 raise ConvergenceError(
-                    f"step = {step:g} is not allowed: gradient descent diverges at step {k}; use a smaller one"
+                    f"step = {step:g} is not allowed: gradient descent diverges at iteration {k}; use a smaller step"
                 )
             if k < steps:
                 sampled.differentiate(k)

@@ -55,7 +55,8 @@ class TwoLayerStart(Law):
             self.kernel is not None or self.target is not None or self.target_norm is not None
         ):
             raise Refused(
-                "activation is not allowed together with kernel, target or target_norm: give the functions or their coefficients"
+                "activation is not allowed together with kernel, target or target_norm: give activation and target_function, or "
+                "kernel, target and target_norm"
             )
         if self.activation is None and self.target_function is not None:
             raise Refused("target_function is not allowed without activation: give both functions, or kernel and target")

@@ -121,7 +121,7 @@ def gaussian_samples(
     if size > 1.5e8:
         raise Refused(
             f"size = {d} is not allowed: the Gaussian model of degree {degrees[-1]} needs {size * 8e-9:.3g} GB, the limit is 1.2 GB; use a "
-            "smaller size, a kernel of lower degree, or a network"
+            "smaller size, a kernel of lower degree, or experiment_model = 'network' if the law has it"
         )
     u = Monomials.of(kernels.kernel, d)
     known = kernel[u.degrees] > 0
