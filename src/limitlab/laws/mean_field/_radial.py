@@ -129,7 +129,7 @@ def radius_nodes(dimension: int, initial_scale: float, count: int) -> Nodes:
 
 
 def quantile_nodes(dimension: int, initial_scale: float, count: int) -> Nodes:
-    """Return the middle quantiles of the radius with equal weights, a robust rule of first order only.
+    """Return the quantiles of the radius at the levels (i + 1/2) / count with equal weights, a rule of about first order.
 
     >>> quantile_nodes(40, 0.8, 3).points.round(4).tolist()
     [0.7086, 0.7933, 0.8813]

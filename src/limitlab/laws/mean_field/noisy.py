@@ -193,10 +193,11 @@ class NoisyMeanField(Law):
         return neuron_interaction(np.asarray(a, dtype=float)[..., None], np.asarray(b, dtype=float)[..., None], name)
 
     def sgd_excess(self, step: float, neurons: int) -> float:
-        """Return the excess at rest of N linear neurons under noisy one-pass SGD, eq. (15a).
+        """Return the stationary excess of the regularised risk over its minimum under noisy one-pass SGD, eq. (15a).
 
-        Every step uses one sample and one Gaussian kick. The result is exact for every step at which the second moments converge.
-        It tends to `stationary_excess` as the step goes to 0, for every N.
+        The network has N linear neurons. Every step uses one sample and adds independent Gaussian noise to every weight. The
+        result is exact for every step at which the second moments converge. It tends to `stationary_excess` as the step goes to 0, for
+        every N.
 
         >>> law = NoisyMeanField(neuron="linear", dimension=3, inverse_temperature=20.0, penalty=0.2, teacher=(1.0, -0.5, 0.5))
         >>> [round(law.sgd_excess(step, 20), 4) for step in (0.02, 0.005, 1e-9)]

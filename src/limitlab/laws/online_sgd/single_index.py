@@ -129,6 +129,8 @@ def _check_square_integrable(name: str, activation: Activation) -> None:
         with np.errstate(all="ignore"):
             size = float(norm(activation, kinks=activation.kinks or None, tolerance=1e-6))
     except (ConvergenceError, ValueError) as error:
-        raise Refused(f"{name} = {activation.name!r} is not allowed: no Gaussian average of its square ({error})") from None
+        raise Refused(
+            f"{name} = {activation.name!r} is not allowed: the Gaussian average of its square cannot be computed ({error})"
+        ) from None
     if not math.isfinite(size) or size == 0:
         raise Refused(f"{name} = {activation.name!r} is not allowed: its Gaussian norm is {size:g}")

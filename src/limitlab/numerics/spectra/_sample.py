@@ -77,7 +77,13 @@ class SampleSpectrum:
         return max(self._null, 1 - 1 / self.ratio, 0.0)
 
     def bulk_masses(self) -> list[float]:
-        """Return the mass of each bulk, which is the sum of the weights of the eigenvalues that form it (eq. 12)."""
+        """Return the mass of each bulk, which is the sum of the weights of the eigenvalues that form it (eq. 12).
+
+        If the rank of the population covariance exceeds n, the first bulk has less mass, by (rank - n) / p. The atom contains this mass.
+
+        >>> SampleSpectrum([1.0, 3.0], ratio=4.0).bulk_masses()
+        [0.25]
+        """
         s, c, deficit = self._population
         low, high = self._critical[::2, None], self._critical[1::2, None]
         masses = np.sum(np.where((s > low) & (s < high), c, 0.0), axis=1)

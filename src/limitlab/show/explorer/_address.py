@@ -300,7 +300,7 @@ class Axis:
 
 
 def _digits(number: float) -> str:
-    """Return a number as the shortest text that gives the same number."""
+    """Return a short text that is read as the same number, with six digits if they suffice."""
     return f"{number:g}" if float(f"{number:g}") == number else repr(number)
 
 
