@@ -313,7 +313,9 @@ def draw_gaps(axes: Axes, result: Judged, names: Sequence[str]) -> None:
 
 
 def size_label(law: Law) -> str:
-    """Return the label of a size axis, in as many words as fit below a panel.
+    """Return the label of a size axis, in lines that fit below a panel.
+
+    The label is the meaning of the size without the text after its first semicolon, comma or bracket.
 
     >>> from limitlab.laws import SpikedTensor, Staircase
     >>> size_label(SpikedTensor()), size_label(Staircase())

@@ -147,8 +147,9 @@ class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
         lambda in (K/n + lambda), or "best" for the ridge with the smallest expected error at every n. The `KernelRidge` of scikit-learn has
         alpha = n lambda.
     gamma, depth, width, activation
-        Parameters of the kernels "rbf" (default: one over the total variance), "relu-nngp" (hidden layers) and
-        "random-features" (number and activation).
+        Parameters of the kernels. gamma is the rate of "rbf" (default: one over the total variance of X) and of "laplace" (default: the
+        root of this value). depth is the number of hidden layers of "relu-nngp" and "ntk". width and activation are the number and the
+        activation of "random-features".
     intercept
         Size of a constant feature, penalised like the others; 0 means none.
     task

@@ -317,9 +317,9 @@ class Classes:
 
 
 def loss(metric: str, value: float) -> float:
-    """Return the quantity that falls with more data, which is the error rate, or one minus accuracy or area.
+    """Return the loss of a metric, which is the metric itself for "error" and "mse", and one minus the metric for "accuracy" and "auc".
 
-    The function is its own inverse.
+    The loss falls with more data. The function is its own inverse.
 
     >>> loss("error", 0.1), round(loss("auc", 0.9), 3)
     (0.1, 0.1)

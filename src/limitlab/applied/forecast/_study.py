@@ -467,7 +467,7 @@ def level_sentence(curve: xr.Dataset, points: int, table: Table, target: str) ->
 
 
 def exponent_sentence(model: Forecast, exponent: float) -> str:
-    """Return a sentence on the exponent of the error near all data, from the spectrum of the kernel."""
+    """Return a sentence on the exponent with which the error falls near the number of rows of the data."""
     near = model.spectrum_.population
     return f"Near {near} rows the error above its noise floor falls like n^-{exponent:.2f} (mean square, best ridge)."
 
