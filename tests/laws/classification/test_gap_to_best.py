@@ -210,9 +210,9 @@ def test_the_best_ridge_is_the_best_possible(ratio, noise):
     found = law.replace(ridge=law.optimal_ridge()).gap_to_best()
     assert float(found.gap_to_best) == pytest.approx(0, abs=1e-10)
     assert float(law.gap_to_best().gap_to_best) > 1e-4
-    groups = Ridge(ratio=ratio, noise=noise, eigenvalues=(1.0, 2.0), weights=(0.5, 0.5), signal_energy=(1.0, 0.5))
+    groups = Ridge(ratio=ratio, noise=noise, eigenvalues=(1.0, 2.0), weights=(0.25, 0.75), signal_energy=(1.0, 1.5))
     assert float(groups.gap_to_best().best_error) == pytest.approx(
-        Ridge(ratio=ratio, noise=noise, signal_energy=(2.0,)).best_possible().error()[0], rel=1e-12
+        Ridge(ratio=ratio, noise=noise, signal_energy=(4.0,)).best_possible().error()[0], rel=1e-12
     )
 
 
