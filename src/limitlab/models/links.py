@@ -207,17 +207,19 @@ class Labels:
         return (weight * f).sum(axis=1), (weight * g * f).sum(axis=1) / spread
 
 
-def misclassification(labels: Labels, alignment: float, offset: float = 0.0) -> float:
+def misclassification(labels: Labels, alignment: float, offset: float = 0.0, spread: float | None = None) -> float:
     """Return P(y u <= 0) for a score u = offset + U.
 
-    U is a standard Gaussian with correlation `alignment` to the score that determines the label.
+    U is a standard Gaussian with correlation `alignment` to the score that determines the label. `spread` is sqrt(1 - alignment^2). Give
+    it if the correlation is so close to 1 that the difference loses digits.
 
     >>> round(misclassification(Labels(Link("sign")), np.cos(0.3 * np.pi)), 12)
     0.3
     """
     from scipy.special import ndtr
 
-    spread = float(np.sqrt(max((1 - alignment) * (1 + alignment), 0.0)))
+    if spread is None:
+        spread = float(np.sqrt(max((1 - alignment) * (1 + alignment), 0.0)))
     if spread == 0 and offset == 0:  # u is the score, or minus it
         t, w = labels.rule()
         return float(w @ (np.sign(alignment) * t <= 0))

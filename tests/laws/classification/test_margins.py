@@ -123,6 +123,18 @@ def test_margin_vanishes_linearly_at_the_threshold(distance):
     assert np.isinf([float(below.classification_error), float(below.support_fraction)]).all()
 
 
+def test_few_features_per_sample_and_noise_free_labels():
+    """Margin over p/n and error over p/n tend to constants, at every p/n that a number can represent without rounding to 0."""
+    ratios = np.r_[np.geomspace(1e-14, 1e-3, 23), 1e-6 * (1 + 3e-7)]
+    limits = [MaxMargin(ratio=ratio).theory() for ratio in ratios]
+    margins = np.array([float(limit.margin) for limit in limits]) / ratios
+    errors = np.array([float(limit.classification_error) for limit in limits]) / ratios
+    np.testing.assert_allclose(margins, margins[0], rtol=1e-3)
+    assert margins[0] == pytest.approx(1.0044581323, rel=1e-9)
+    np.testing.assert_allclose(errors, errors[0], rtol=1e-3)
+    np.testing.assert_allclose(margins[ratios < 1e-7], margins[0], rtol=1e-11)
+
+
 def test_coin_flips_follow_gardner():
     """For random labels kappa solves n/p = 1 / E(kappa + Z)_+^2."""
     from scipy.stats import norm
@@ -190,7 +202,9 @@ def test_spectral_averages_are_those_of_a_large_matrix():
         (s / (sigma + gam) ** 2).mean() / start,
         (s * sigma / (sigma + gam) ** 2).mean() / start,
     ]
-    np.testing.assert_allclose(np.array(found, dtype=float), wanted, rtol=2e-3)
+    wanted += [1 - wanted[3], wanted[5] - wanted[3] ** 2]
+    np.testing.assert_allclose(np.array(found[:7], dtype=float), wanted[:7], rtol=2e-3)
+    np.testing.assert_allclose(float(found.variance), wanted[7], atol=2e-3)  # a difference of two averages
     np.testing.assert_allclose(found.E2, found.E1 - gam * found.E12, rtol=1e-12)
     np.testing.assert_allclose(found.W2, found.W1 - gam * found.W12, rtol=1e-12)
 

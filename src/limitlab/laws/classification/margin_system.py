@@ -39,7 +39,7 @@ STEP = 1e-4  # step of 1/c2 in the derivative at the threshold
 RESIDUAL = 1e-11  # allowed relative residual of equations (5)
 FINER = 32  # nodes per panel in the estimate of the quadrature error
 FLOOR = 1e-9  # least penalty during the iteration
-LARGEST_LOG = 60.0
+LARGEST_LOG = 150.0
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,8 @@ class Moments(NamedTuple):
     active: float  # P
     square: float  # F2
     slope: float  # b
+    pull: float  # rho E[T_L h]/P, which is b - rho^2 c1
+    pull_size: float  # the same with |T_L|, the size of the terms that cancel in it
 
 
 def truncated(labels: Labels, rho: float, c1: float, c2: float, order: int = 24) -> Moments:
@@ -78,7 +80,8 @@ def truncated(labels: Labels, rho: float, c1: float, c2: float, order: int = 24)
     first = v * below + far * density
     active = float(weight @ below)
     square = float(weight @ ((v**2 + far**2) * below + v * far * density))
-    return Moments(active, square, rho * (float(weight @ (t * first)) / active + near))
+    pull, pull_size = rho * float(weight @ (t * first)) / active, rho * float(weight @ (np.abs(t) * first)) / active
+    return Moments(active, square, pull + rho * near, pull, pull_size)
 
 
 # -- separability -------------------------------------------------------------------------------------------------------
@@ -182,9 +185,9 @@ class _Equations:
 
     def starts(self, threshold: float, slope: float) -> Iterator[Array]:
         """Return starting points for the root finder, by linear response near the threshold, then along a damped iteration."""
-        if threshold == 0:  # without noise and with few samples per feature c1 = n/N, and c2 is of order one
+        if threshold == 0:  # without noise and with few features per sample c1 is near n/N, c2 of order one and gam of order (N/n)^2
             load = self.population.load
-            yield self.pack(1 / load + 1, np.pi / 2, load**2 + load)
+            yield self.pack(1 / load + 1, np.pi / 2, load**2 * (1 + 1 / (1 + load)))
         elif self.population.load * self.population.rank < CLOSE * threshold:
             yield self.linear_response(threshold, slope)
         c1, c2 = float(self.informative), 1.0
@@ -213,14 +216,22 @@ class _Equations:
         return c1, c2
 
     def residual(self, unknowns: Array, order: int = 24) -> Array:
-        """Return the residuals of (5), relative to the size of each equation."""
+        """Return the residuals of (5), relative to the size of each equation.
+
+        With few features per sample c1 is large, and c1 - b W1 and c1^2 - b^2 W2 are small differences of large numbers. The terms that
+        cancel are therefore subtracted by hand: c1 (1 - rho^2 W1) = (b - rho^2 c1) W1 and c2^2 = b^2 (W2 - W1^2) + (F2/P^2)(N/n) E2.
+        """
         c1, c2, penalty = self.read(unknowns)
         hinge, average = truncated(self.labels, self.rho, c1, c2, order), self.population.averages(penalty)
-        new1, size = self._map(hinge, average)
-        total = c1**2 + c2**2
+        noise = hinge.square / hinge.active**2 * self.population.load
+        width = float(hinge.slope**2 * average.variance + noise * average.E2)
         support = self.population.load * float(average.E1)
-        last = [1 - size / total, hinge.active / support - 1]
-        return np.array([(c1 - new1) / np.sqrt(total), *last] if self.informative else last)
+        last = [1 - width / c2**2, hinge.active / support - 1]
+        if not self.informative:
+            return np.array(last)
+        kept = c1 * ((1 - self.rho) * (1 + self.rho) + self.rho**2 * float(average.lost))
+        pulled, size = hinge.pull * float(average.W1), hinge.pull_size * float(average.W1)
+        return np.array([2 * (kept - pulled) / (abs(kept) + size), *last])
 
     def point(self, unknowns: Array, accuracy: float) -> MarginPoint:
         """Return the observables (6)."""
@@ -228,7 +239,8 @@ class _Equations:
         hinge, average = self.moments(c1, c2), self.population.averages(penalty)
         noise = hinge.square / hinge.active**2 * self.population.load
         margin = float((hinge.slope**2 * average.W12 + noise * average.E12) ** -0.5)
-        error = misclassification(self.labels, self.rho * c1 / float(np.hypot(c1, c2)))
+        length, rest = float(np.hypot(c1, c2)), float(np.sqrt((1 - self.rho) * (1 + self.rho)))
+        error = misclassification(self.labels, self.rho * c1 / length, spread=float(np.hypot(c2, rest * c1)) / length)
         return MarginPoint(True, margin, error, hinge.active, c1 * margin, c2 * margin, max(accuracy, 1e-13))
 
     def moments(self, c1: float, c2: float) -> Moments:

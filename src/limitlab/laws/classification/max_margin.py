@@ -88,7 +88,7 @@ class MaxMargin(LabelledLaw, HasBayesError):
     page = "margins"
     observables = ("separable", "margin", "classification_error", "support_fraction")
     simulation = Experiment("number of features p", sizes=(40, 80, 160), draws=40)
-    revision = 2
+    revision = 3
     # Noisy labels of two kinds, and more and fewer features than samples
     points = (
         dict(ratio=1.5, link="probit", link_strength=2.0),

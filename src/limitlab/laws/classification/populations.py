@@ -27,7 +27,7 @@ Array = NDArray[np.float64]
 
 
 class Averages(NamedTuple):
-    """The six averages at one penalty (or an array of them)."""
+    """The six averages at one penalty (or an array of them), and two differences of them without cancellation."""
 
     E1: Array
     E12: Array
@@ -35,6 +35,8 @@ class Averages(NamedTuple):
     W1: Array
     W12: Array
     W2: Array
+    lost: Array  # 1 - W1
+    variance: Array  # W2 - W1^2
 
 
 @dataclass(frozen=True)
@@ -51,8 +53,9 @@ class Isotropic:
 
     def averages(self, penalty: ArrayLike) -> Averages:
         """Return the averages for Sigma = 1."""
-        share = 1 / (1 + np.asarray(penalty, dtype=float))
-        return Averages(share, share**2, share**2, share, share**2, share**2)
+        gam = np.asarray(penalty, dtype=float)
+        share = 1 / (1 + gam)
+        return Averages(share, share**2, share**2, share, share**2, share**2, gam * share, np.zeros_like(share))
 
     def penalty(self, first: float) -> float:
         """Return the penalty at which E1 is equal to `first`, a value below `rank`."""
@@ -120,7 +123,8 @@ class RandomFeatures:
         E1, E12 = mu1 * signal + mus * rest, mu1 * signal2 + mus * rest2
         E2 = mu1**2 * signal22 + 2 * mu1 * mus * signal2 + mus**2 * rest2
         start = self._signal(0.0)
-        return Averages(E1, E12, E2, signal / start, signal2 / start, (mu1 * signal22 + mus * signal2) / start)
+        W1, W2 = signal / start, (mu1 * signal22 + mus * signal2) / start
+        return Averages(E1, E12, E2, W1, signal2 / start, W2, 1 - W1, W2 - W1**2)
 
     def penalty(self, first: float) -> float:
         """Return the penalty at which E1 is equal to `first`, a value below `rank`."""
@@ -153,9 +157,13 @@ class Groups:
         s, gam = np.asarray(self.eigenvalues), np.asarray(penalty, dtype=float)[..., None]
         filtered = s / (s + gam)
         powers = (filtered, filtered / (s + gam), filtered**2)
+        energy = np.asarray(self.energy)
+        W1 = (energy * filtered).sum(axis=-1)
         return Averages(
             *((np.asarray(self.shares) * power).sum(axis=-1) for power in powers),
-            *((np.asarray(self.energy) * power).sum(axis=-1) for power in powers),
+            *((energy * power).sum(axis=-1) for power in powers),
+            (energy * gam / (s + gam)).sum(axis=-1),
+            (energy * (filtered - W1[..., None]) ** 2).sum(axis=-1),
         )
 
     def penalty(self, first: float) -> float:

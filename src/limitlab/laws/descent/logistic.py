@@ -67,7 +67,7 @@ class LogisticDescent(LabelledLaw):
         "gap_product": observable("direction gap times log t over its constant", r"|w/|w| - \hat w/|\hat w||\,\log t/C"),
     }
     simulation = Experiment("number of features p", sizes=(24, 48, 96), draws=50)
-    revision = 2
+    revision = 3
     # Both losses, noisy labels, more and fewer features than samples
     points = (
         dict(ratio=1.5, link="probit", link_strength=2.0, loss="exponential"),
