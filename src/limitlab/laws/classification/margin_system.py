@@ -185,8 +185,8 @@ class _Equations:
 
     def starts(self, threshold: float, slope: float) -> Iterator[Array]:
         """Return starting points for the root finder, by linear response near the threshold, then along a damped iteration."""
-        if threshold == 0:  # without noise and with few features per sample c1 is near n/N, c2 of order one and gam of order (N/n)^2
-            load = self.population.load
+        if threshold == 0:
+            load = self.population.load  # for small loads c1 is near n/N, c2 of order one, and gam of order (N/n)^2
             yield self.pack(1 / load + 1, np.pi / 2, load**2 * (1 + 1 / (1 + load)))
         elif self.population.load * self.population.rank < CLOSE * threshold:
             yield self.linear_response(threshold, slope)
