@@ -90,6 +90,16 @@ def circle(bound: ArrayLike, nodes: int = CIRCLE_NODES) -> Contour:
     return Contour(half + turn, -turn / nodes)
 
 
+def log_one_plus(z: Complex) -> Complex:
+    """Return log(1 + z) for complex z, accurate for small |z|. (The real part of NumPy's `log1p` loses its digits there.)
+
+    >>> value = log_one_plus(np.array([1e-20 + 2e-20j]))
+    >>> bool(abs(value[0] / (1e-20 + 2e-20j) - 1) < 1e-15)
+    True
+    """
+    return np.asarray(np.log1p(z.real * (2 + z.real) + z.imag**2) / 2 + 1j * np.arctan2(z.imag, 1 + z.real))
+
+
 # -- coefficients of a power series -------------------------------------------------------------------------------------
 
 Array = NDArray[np.float64]

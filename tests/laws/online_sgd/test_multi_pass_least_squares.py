@@ -110,3 +110,20 @@ def test_refusals():
         MultiPassLeastSquares(step=0.05)
     with pytest.raises(ValueError, match="samples = 1"):
         MultiPassLeastSquares(samples=1)
+
+
+@pytest.mark.parametrize("step", [1e-2, 1e-9, 1e-12, 1e-18, 1e-30])
+def test_before_training_the_errors_are_those_of_zero_whatever_the_step(step):
+    law = MultiPassLeastSquares(times=(0.0,), batch=200, step=step)
+    start = law.theory()
+    assert float(start.train_error.squeeze()) == pytest.approx(1.25, rel=1e-12)
+    assert float(start.test_error.squeeze()) == pytest.approx(1.25, rel=1e-12)
+
+
+def test_tiny_steps_have_the_errors_of_gradient_flow():
+    law = MultiPassLeastSquares(times=(1.0,), batch=200)
+    flow = EarlyStopping(ratio=law.ratio, noise=law.noise, times=law.times).theory()
+    for step in (1e-12, 1e-18, 1e-30):
+        errors = law.replace(step=step).theory()
+        for name in ("train_error", "excess_risk"):
+            np.testing.assert_allclose(errors[name].values, flow[name].values, rtol=1e-10)

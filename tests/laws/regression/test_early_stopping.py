@@ -216,3 +216,12 @@ def test_array_refusals():
         risk([-1.0, 1.0], 0.5, 0.5)
     with pytest.raises(ValueError, match=r"step = 0.17 .* at most"):
         EarlyStopping(step=0.17).evaluate(ratio=[2.0, 4.0])
+
+
+@pytest.mark.parametrize("step", [1e-9, 1e-12, 1e-18, 1e-30])
+def test_tiny_steps_have_the_errors_of_gradient_flow(step):
+    flow = EarlyStopping(ratio=0.7, noise=0.5, times=(1e-6, 0.01, 1.0)).theory()
+    descent = EarlyStopping(ratio=0.7, noise=0.5, times=(1e-6, 0.01, 1.0), step=step).theory()
+    for name in flow.data_vars:
+        # a step of 1e-9 rounds the first time to whole steps
+        np.testing.assert_allclose(descent[name], flow[name], rtol=max(4 * step, 1e-10), atol=1e-12)

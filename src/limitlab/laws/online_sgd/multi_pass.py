@@ -27,7 +27,7 @@ from limitlab.laws import Draw, Values, observable, parameter, shared
 from limitlab.laws.regression import early_stopping
 from limitlab.laws.regression.linear_model import LinearModel
 from limitlab.numerics.contours import coefficients
-from limitlab.numerics.equivalents import df1, resolvent_ridge, right_edge, unlearned
+from limitlab.numerics.equivalents import df1, learned, resolvent_ridge, right_edge
 from limitlab.numerics.roots import bracketed_root
 
 __all__ = ["MultiPassLeastSquares"]
@@ -146,7 +146,8 @@ class MultiPassLeastSquares(LinearModel):
         for z in ((1 + np.exp(q / 2)) / self.step, np.asarray(-np.expm1(q / 2)) / self.step):
             kappa = np.asarray(resolvent_ridge(z, s, load))
             degrees = n * df1(kappa, s, load)
-            train = -(unlearned(kappa, s) @ np.asarray(self.signal_energy)) + self.noise**2 / kappa
+            # with `unlearned` instead of `learned`, the difference below would lose its digits for small steps
+            train = learned(kappa, s) @ np.asarray(self.signal_energy) + self.noise**2 / kappa
             pairs.append((z, train, z * degrees, -kappa * degrees))
         scale = -1 / (self.step**2 * (pairs[0][0] - pairs[1][0]))
         forcing, kernel, response = (

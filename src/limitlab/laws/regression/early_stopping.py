@@ -44,7 +44,15 @@ from limitlab.laws.regression import ridge
 from limitlab.laws.regression.linear_model import LinearModel, spectrum
 from limitlab.models.designs import descent_filter, flow_filter, penalised_filter
 from limitlab.models.functions import Schedule
-from limitlab.numerics.contours import CIRCLE_NODES, PARABOLA_NODES, Contour, circle, descent_parabola, parabola
+from limitlab.numerics.contours import (
+    CIRCLE_NODES,
+    PARABOLA_NODES,
+    Contour,
+    circle,
+    descent_parabola,
+    log_one_plus,
+    parabola,
+)
 from limitlab.numerics.equivalents import effective_ridge, learned, rank_gap, resolvent_ridge, right_edge, unlearned
 from limitlab.numerics.ode import integrate
 from limitlab.numerics.spectra.marchenko_pastur import atom, quadrature
@@ -209,7 +217,7 @@ def _on_circle(t: Array, loads: Array, edge: Array, s: Array, b2: Array, step: f
     """Return the parts at short times. All filters are integrated on the same circle around the spectrum."""
     contour = circle(edge, nodes)
     if step:  # the nodes are off the real axis, so the logarithm has no branch cut there
-        logarithm = np.asarray(np.round(t / step)[:, None] * np.log1p(-step * contour.z), dtype=np.complex128)
+        logarithm = np.round(t / step)[:, None] * log_one_plus(-step * contour.z)
     else:
         logarithm = -t[:, None] * contour.z
     residual, fitted = np.exp(logarithm), -np.expm1(logarithm)
