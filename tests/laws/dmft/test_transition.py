@@ -8,7 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from limitlab.errors import ConvergenceError
-from limitlab.laws.dmft._transition import Decay, follow_decay, late_residual, locate_threshold, relaxation_rate
+from limitlab.laws.dmft._transition import (
+    Decay,
+    asymptotic_rate,
+    fit_power_law,
+    follow_decay,
+    late_residual,
+    locate_threshold,
+    relaxation_rate,
+)
 from limitlab.laws.dmft.interpolation import InterpolationTransition
 
 SQUARE, CUBE, MIXED = (0, 0, 1.0), (0, 0, 0, 1.0), (0, 0, 0.5, 0.5)
@@ -73,8 +81,28 @@ def test_the_train_error_decays_exponentially_only_above_the_threshold() -> None
     assert drift < 0.1 * above
 
 
+def test_the_asymptotic_rate_is_below_the_rate_at_finite_times() -> None:
+    law = InterpolationTransition(samples_per_weight=0.3, kernel=CUBE)
+    limit = asymptotic_rate(law, 1.8 * law.threshold(), end=24.0, steps=240)
+    later, _ = relaxation_rate(law, 1.8 * law.threshold(), end=36.0, steps=360)
+    sooner, _ = relaxation_rate(law, 1.8 * law.threshold(), end=24.0, steps=240)
+    assert limit.value < later < sooner
+    assert abs(limit.value - later) < 3 * (sooner - later) + limit.error
+
+
+@pytest.mark.parametrize("side", [-1, 1])
+def test_a_power_law_is_fitted_with_its_threshold(side: int) -> None:
+    x = np.array([1.1, 1.2, 1.3, 1.5, 1.8])
+    noise = np.exp(1e-3 * np.array([1, -1, 0.5, -0.5, 0.2]))
+    fit = fit_power_law(side * x, 2.0 * (x - 1.02) ** 1.9 * noise)
+    assert abs(fit.threshold - side * 1.02) < 4 * fit.error < 0.01
+    assert fit.exponent == pytest.approx(1.9, abs=0.02)
+
+
 def test_a_train_error_below_the_accuracy_is_not_used() -> None:
     law = InterpolationTransition(samples_per_weight=0.3, kernel=CUBE)
+    with pytest.raises(ConvergenceError, match="earlier end"):
+        asymptotic_rate(law, 1.8 * law.threshold(), end=240.0, steps=960)
     with pytest.raises(ConvergenceError, match="earlier end"):
         relaxation_rate(law, 1.8 * law.threshold(), end=240.0, steps=960)
     with pytest.raises(ConvergenceError, match="earlier end"):

@@ -195,6 +195,76 @@ def relaxation_rate(law: InterpolationTransition, gamma: float, end: float, step
     return float(rates[1]), float(abs(rates[1] - rates[0]))
 
 
+def asymptotic_rate(law: InterpolationTransition, gamma: float, end: float, steps: int) -> Limit:
+    """Return the rate r of a train error that decays like e^(-r t) t^-b above threshold, with unknown b.
+
+    The rate and b follow from the train errors at 1/2, 3/4 and 1 of the time. The error of r is the distance to the result at 1/4, 1/2 and
+    3/4 of the time.
+    """
+    from limitlab.numerics.two_time import extrapolate
+
+    dynamics = law.replace(second_layer=gamma).dynamics(times=end, solver_steps=steps)
+    times = end * np.array([0.25, 0.5, 0.75, 1.0])
+    result = extrapolate(dynamics.march, steps, times, 2, ("train_error",))
+    errors = result.values["train_error"]
+    if np.any(errors <= np.maximum(result.errors["train_error"], ROUNDING * law.noise**2)):
+        raise ConvergenceError(
+            f"the train error at gamma = {gamma:g} falls below the accuracy of the grid before {end:g}: use an earlier end",
+            estimate=errors,
+        )
+    late, early = (
+        -float(np.linalg.solve(np.stack([np.ones(3), times[part], np.log(times[part])], axis=1), np.log(errors[part]))[1])
+        for part in (slice(1, 4), slice(0, 3))
+    )
+    return Limit(late, abs(late - early))
+
+
+@dataclass(frozen=True)
+class PowerLaw:
+    """The fit rate = amplitude (x - threshold)^exponent, with the standard error of the threshold and the fit's sum of squares."""
+
+    amplitude: float
+    threshold: float
+    exponent: float
+    error: float
+    misfit: float
+
+
+def fit_power_law(x: ArrayLike, rates: ArrayLike) -> PowerLaw:
+    """Return the least-squares fit of log rate = log A + nu log |x - g|, with g outside the range of x at its nearer end.
+
+    The rates must rise with x (then g is below x) or fall with x (then g is above x). `error` follows from the scatter about the fit.
+
+    >>> x = np.array([1.1, 1.2, 1.4, 1.8])
+    >>> fit = fit_power_law(x, 3 * (x - 0.98) ** 2.1)
+    >>> round(fit.threshold, 6), round(fit.exponent, 6)
+    (0.98, 2.1)
+    """
+    from scipy.optimize import least_squares
+
+    at, y = np.asarray(x, dtype=float), np.log(np.asarray(rates, dtype=float))
+    order = np.argsort(y)
+    at, y = at[order], y[order]
+    sign = 1.0 if at[-1] > at[0] else -1.0
+    # the distance of g from the slowest x is positive, so its logarithm is fitted
+    room = abs(at[-1] - at[0])
+
+    def residual(p: Floats) -> Floats:
+        return np.asarray(p[0] + p[1] * np.log(np.abs(at - at[0]) + room * np.exp(p[2])) - y)
+
+    fit = least_squares(residual, [float(y[-1]), 2.0, -2.0], xtol=1e-14, ftol=1e-14, gtol=1e-14)
+    freedom = max(at.size - 3, 1)
+    covariance = np.linalg.pinv(fit.jac.T @ fit.jac) * 2 * fit.cost / freedom
+    distance = room * float(np.exp(fit.x[2]))
+    return PowerLaw(
+        float(np.exp(fit.x[0])),
+        float(at[0] - sign * distance),
+        float(fit.x[1]),
+        distance * float(np.sqrt(covariance[2, 2])),
+        2 * float(fit.cost),
+    )
+
+
 # -- limits of drifting sequences, extrapolated from a few of their entries with an uncertainty -----------------------
 
 
