@@ -118,9 +118,13 @@ def check_margins_of_random_data(check: Check) -> None:
     for size in sizes:
         for seed in range(10 if check.quick else 40):
             vectors = labelled_inputs(law, size, seed)
-            gaps.append(abs(at_late_times(SeparableFlow(vectors, law.loss), law.log_time)["margin"] / hard_margin(vectors).margin - 1))
+            gaps.append(
+                abs(
+                    at_late_times(SeparableFlow(vectors, law.loss), law.log_time)["margin"] / hard_margin(vectors).margin - 1
+                )
+            )
     check.below("largest relative gap between the margin of w and the largest margin, random data", largest(gaps), 1e-8)
-    limit, draws = float(law.theory().margin), 600 if check.quick else 3000
+    limit, draws = float(law.theory().margin), 1500 if check.quick else 3000
     margins = np.array([[hard_margin(labelled_inputs(law, size, seed)).margin for seed in range(draws)] for size in sizes])
     errors = margins.std(axis=1, ddof=1) / np.sqrt(draws)
     inverse = 1 / np.asarray(sizes, dtype=float)
@@ -129,7 +133,9 @@ def check_margins_of_random_data(check: Check) -> None:
     centre = np.average(inverse, weights=weight)
     mean = np.average(margins.mean(axis=1), weights=weight) - centre * line.value
     error = float(np.hypot(weight.sum() ** -0.5, centre * line.error))
-    check.near("mean margin of w for random data over the max-margin limit, extrapolated in 1/p", mean / limit, 1, 4 * error / limit)
+    check.near(
+        "mean margin of w for random data over the max-margin limit, extrapolated in 1/p", mean / limit, 1, 4 * error / limit
+    )
     check.show("standard error of this ratio", error / limit)
 
 

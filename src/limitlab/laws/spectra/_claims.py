@@ -145,7 +145,9 @@ def concentration(check: Check) -> None:
         entries: _form_spread(entries, (50, 200, 800), 1000 if check.quick else 20_000) for entries in ("gaussian", "sign")
     }
     deviations = [float(np.max(np.abs(ratios - 1) / error)) for ratios, error, _ in forms.values()]
-    pooled = {entries: (ratios.mean(), np.sqrt((error**2).sum()) / len(error)) for entries, (ratios, error, _) in forms.items()}
+    pooled = {
+        entries: (ratios.mean(), np.sqrt((error**2).sum()) / len(error)) for entries, (ratios, error, _) in forms.items()
+    }
     for entries, (mean, error) in pooled.items():
         name = f"variance of (X'AX - tr A)/N over its exact value, mean over N, {entries} entries"
         check.near(name, float(mean), 1.0, 4 * float(error))

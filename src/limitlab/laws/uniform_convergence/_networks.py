@@ -1,4 +1,4 @@
-"""The largest value of a mean over a class of two-layer networks, by ascent over all weights (docs/theory/uniform_convergence.md, section 5).
+"""The largest value of a mean over a class of two-layer networks, by ascent over all weights (docs/theory/uniform_convergence.md, eq. 3).
 
 The class contains f(x) = sum_j a_j relu(<w_j, x>) with N neurons, |w_j| = 1 and |a|_1 <= gamma (or |a|_2 <= gamma). Inputs and labels are
 drawn with replacement from a finite population, so that the population risk is a mean over the population, without an error. With c_i the
@@ -20,7 +20,7 @@ Loss = Callable[[Array], tuple[Array, Array]]
 
 ALONE, TOGETHER = 60, 90  # steps of ascent of the neurons at equal second-layer weights, and of both layers
 LONGEST, SHORTEST = 0.5, 0.01  # lengths of the first and the last step
-NEURONS = 64  # neurons of all starts together, so that every width has the same chance to find a good neuron
+NEURONS = 64  # least number of neurons of all starts together, so that every width has the same chance to find a good neuron
 
 
 def project(a: Array, gamma: float, norm: Norm = "l1") -> Array:
@@ -54,18 +54,20 @@ def correlation(signs: Array) -> Loss:
     return lambda outputs: (mean @ outputs, np.broadcast_to(mean[:, None], outputs.shape))
 
 
-def largest_value(inputs: Array, loss: Loss, gamma: float, width: int, rng: np.random.Generator, norm: Norm = "l1") -> float:
+def largest_value(
+    inputs: Array, loss: Loss, gamma: float, width: int, rng: np.random.Generator, norm: Norm = "l1", neurons: int = NEURONS
+) -> float:
     """Return the largest value that ascent over all weights of networks of `width` neurons finds, from several starts.
 
     First the neurons ascend at equal second-layer weights of both signs, then both layers ascend. The lengths of the steps decrease
-    geometrically. Networks of every width have 64 neurons in all starts together.
+    geometrically. Networks of every width have the same number of neurons in all starts together.
 
     >>> x, signs = np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([1.0, 1.0])
     >>> values = [largest_value(x, correlation(signs), 2.0, width, np.random.default_rng(0)) for width in (1, 4)]
     >>> [round(value, 3) for value in values]
     [1.414, 1.414]
     """
-    starts, d = max(NEURONS // width, 2), inputs.shape[1]
+    starts, d = max(neurons // width, 2), inputs.shape[1]
     w = _unit(rng.standard_normal((starts * width, d)))
     signs = 1 - 2.0 * ((np.arange(starts)[:, None] + np.arange(width)) % 2)
     a = signs * gamma / (width if norm == "l1" else np.sqrt(width))
@@ -88,7 +90,14 @@ def largest_value(inputs: Array, loss: Loss, gamma: float, width: int, rng: np.r
 
 
 def largest_deviation(
-    rng: np.random.Generator, samples: int, dimension: int, gamma: float, width: int, norm: Norm = "l1", members: int = 8
+    rng: np.random.Generator,
+    samples: int,
+    dimension: int,
+    gamma: float,
+    width: int,
+    norm: Norm = "l1",
+    neurons: int = NEURONS,
+    members: int = 4,
 ) -> float:
     """Return sup (Rhat - R) over the class for the absolute error, minus Rhat - R of the network 0, whose mean is 0.
 
@@ -103,7 +112,9 @@ def largest_deviation(
     inputs = rng.standard_normal((count, dimension))
     labels = inputs[:, 0] + rng.standard_normal(count)
     weights = rng.multinomial(samples, np.full(count, 1 / count)) / samples - 1 / count
-    return largest_value(inputs, absolute_error(weights, labels), gamma, width, rng, norm) - float(weights @ np.abs(labels))
+    return largest_value(inputs, absolute_error(weights, labels), gamma, width, rng, norm, neurons) - float(
+        weights @ np.abs(labels)
+    )
 
 
 def _unit(vectors: Array) -> Array:
