@@ -175,7 +175,10 @@ class LogisticDescent(LabelledLaw):
             certified = max((margin.upper - margin.lower) / margin.margin, CLOSED_FORM)
             return dict(margin=margin.margin, norm_growth=1 / margin.margin, gap_product=1.0, accuracy=certified)
         limit = MaxMargin(ratio=self.ratio, link=self.link, link_strength=self.link_strength).evaluate()
-        return dict(margin=limit["margin"], norm_growth=1 / limit["margin"], gap_product=1.0, accuracy=limit["accuracy"])
+        margin, error = float(limit["margin"]), float(limit["accuracy"])
+        # gap_product divides two results of one integration, so its error is the tolerance of the integration of a draw
+        accuracy = dict(margin=error * margin, norm_growth=error / margin, gap_product=DRAWN)
+        return dict(margin=margin, norm_growth=1 / margin, gap_product=1.0, accuracy=accuracy)
 
     def measured(self, draw: Draw) -> Values:
         """Integrate the gradient flow up to `log_time` on a fresh draw, or on the data set (size and seed are then not used)."""

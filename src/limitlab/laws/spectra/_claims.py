@@ -142,9 +142,15 @@ def concentration(check: Check) -> None:
     growth = spread[:, -1] / spread[:, 0]
     check.above("smallest growth of the standard deviation from v = 1 to v = 0.03", float(growth.min()), 5)
     forms = {
-        entries: _form_spread(entries, (50, 200, 800), 1000 if check.quick else 8000) for entries in ("gaussian", "sign")
+        entries: _form_spread(entries, (50, 200, 800), 1000 if check.quick else 20_000) for entries in ("gaussian", "sign")
     }
     deviations = [float(np.max(np.abs(ratios - 1) / error)) for ratios, error, _ in forms.values()]
+    pooled = {
+        entries: (ratios.mean(), np.sqrt((error**2).sum()) / len(error)) for entries, (ratios, error, _) in forms.items()
+    }
+    for entries, (mean, error) in pooled.items():
+        name = f"variance of (X'AX - tr A)/N over its exact value, mean over N, {entries} entries"
+        check.near(name, float(mean), 1.0, 4 * float(error))
     check.below("largest z of the variance of (X'AX - tr A)/N against its exact value", largest(deviations), SIGMAS)
     for entries, (_, _, rate) in forms.items():
         check.between(f"exponent in N of quadratic forms, {entries} entries", rate, -0.56, -0.44)
