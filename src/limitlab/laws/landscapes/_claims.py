@@ -103,6 +103,10 @@ def fits_noise(check: Check) -> None:
 # -- landscapes ---------------------------------------------------------------------------------------------------
 
 
+CLOSE = 1e-4
+"""Residual close to interpolation. Terms of second order change the lowest eigenvalue by a share of the order of the residual."""
+
+
 @claim("J31", "Implicit bias, interpolation, spectra", figure="hessian-inertia")
 def hessian_signs(check: Check) -> None:
     """An overparametrised network has a number of negative Hessian eigenvalues of the order of the input dimension at a
@@ -127,17 +131,18 @@ def hessian_signs(check: Check) -> None:
     shares = [count * d / (10 * (d + 1)) for count, d in zip(counts, np.repeat(dimensions, 6), strict=True)]
     check.above("least share of negative eigenvalues at a random start", smallest(shares), 0.4)
     check.below("largest share of negative eigenvalues at a random start", largest(shares), 0.6)
-    check.near("negative eigenvalues per input dimension at width 10, mean", float(np.mean(counts)), 5.3, 0.7)
+    check.near("share of negative eigenvalues at a random start, mean", float(np.mean(shares)), 0.5, 0.025)
+    check.show("negative eigenvalues per input dimension at width 10, mean", float(np.mean(counts)))
     equal_counts, slopes = [], []
     for seed in range(2 if check.quick else 6):
-        jacobian, bend = hessian_parts(10, 20, 80, True, seed, residual=1e-3)
+        jacobian, bend = hessian_parts(10, 20, 80, True, seed, residual=CLOSE)
         kernel = np.linalg.svd(jacobian)[2][80:]
         inside = np.linalg.eigvalsh(kernel @ bend @ kernel.T)
-        near = hessian_inertia(10, 20, 80, seed=seed, residual=1e-3)
+        near = hessian_inertia(10, 20, 80, seed=seed, residual=CLOSE)
         equal_counts.append(near.negative == int(np.sum(inside < 0)))
         slopes.append(near.eigenvalues[0] / inside[0])
     check.true("close to interpolation as many negative eigenvalues as E on the kernel of the Jacobian", all(equal_counts))
-    check.near("lowest eigenvalue close to interpolation over that on the kernel, mean", float(np.mean(slopes)), 1.0, 0.06)
+    check.near("lowest eigenvalue close to interpolation over that on the kernel, mean", float(np.mean(slopes)), 1.0, 0.02)
     far = hessian_inertia(10, 20, 80, residual=1.0).negative
     check.above(
         "negative eigenvalues at residual 1 minus those at 1e-3",
