@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from limitlab._core.draws import mean_and_error
-from limitlab._core.law import Law
 from limitlab.lab.check import SIGMAS, Check, Slope, largest, log_slope, sigmas, smallest
 from limitlab.lab.claims import claim
 from limitlab.laws.kernels._lazy_networks import Flow, LazyNetworks, unit_rows
@@ -82,8 +81,8 @@ def gaussian_process(check: Check) -> None:
         observables=names,
     )
     for number, law in enumerate(WideNetwork.check_points(), 1):
-        apart = distance_from_limit(law, (32, 64), DRAWS[number] * (1 if check.quick else 4), names[:2])
-        check_distance(check, f"covariance at check point {number}", apart)
+        draws = DRAWS[number] * (1 if check.quick else 4)
+        check.extrapolated(f"covariance at check point {number}", law, (32, 64), draws, names[:2])
     widths, draws = ((8, 16, 32), 20_000) if check.quick else ((8, 16, 32, 64), 100_000)
     for width in widths:
         ratio, error = excess_kurtosis(width, draws) / (3 * ((1 + 5 / width) ** 2 - 1))
@@ -114,37 +113,7 @@ DRAWS = {1: 140, 2: 70}
 """Number of draws, of 60 networks each, at the check points of `WideNetwork`. The standard error of means is then below 1 %."""
 
 
-class Distance(NamedTuple):
-    """Largest distance of a mean from its limit in standard errors, and the largest standard error relative to the limit."""
-
-    z: float
-    error: float
-
-
-def distance_from_limit(law: Law, sizes: tuple[int, int], draws: int, names: Sequence[str]) -> Distance:
-    """Return the distance of observables of a law from the theory, extrapolated from experiments at the widths m and 2 m.
-
-    The bias of a mean over networks is a series in 1/m, and its first term cancels in 2 E(2m) - E(m).
-    """
-    small, wide = sizes
-    limit = law.theory()
-    coarse, fine = (law.simulate_batch(size, range(draws)) for size in (small, wide))
-    z, errors = [], []
-    for name in names:
-        (a, error_a), (b, error_b) = (mean_and_error(runs[name].values) for runs in (coarse, fine))
-        error, target = np.hypot(2 * error_b, error_a), limit[name].values
-        z.append(largest(np.ravel(np.abs(2 * b - a - target) / error)))
-        errors.append(largest(np.ravel(error / np.abs(target).max())))
-    return Distance(largest(z), largest(errors))
-
-
-def check_distance(check: Check, name: str, apart: Distance) -> None:
-    """Demand that a mean agrees with its limit, and that a distance of 5 % would be noticed."""
-    check.below(f"{name}, extrapolated: distance from the limit in standard errors", apart.z, SIGMAS)
-    check.below(f"{name}, extrapolated: standard error relative to the limit", apart.error, 0.05 / SIGMAS)
-
-
-@claim("J11", _AREA, WideNetwork, figure="kernel-convergence")
+@claim("J11", _AREA, WideNetwork, figure="kernel-convergence", quick_decides=False)
 def tangent_kernel(check: Check) -> None:
     """The tangent kernel of a wide network approaches a recursive limit.
 
@@ -162,8 +131,8 @@ def tangent_kernel(check: Check) -> None:
     names, points = ["tangent_own", "tangent_pair"], WideNetwork.check_points()
     check.agree("mean tangent kernel of four layers", points[1], observables=names)
     for number, law in enumerate(points, 1):
-        apart = distance_from_limit(law, (32, 64), DRAWS[number] * (1 if check.quick else 4), names)
-        check_distance(check, f"mean tangent kernel at check point {number}", apart)
+        draws = DRAWS[number] * (1 if check.quick else 4)
+        check.extrapolated(f"mean tangent kernel at check point {number}", law, (32, 64), draws, names)
 
 
 def kernel_errors(widths: tuple[int, ...], draws: int, layers: int, activation: str) -> list[float]:
@@ -264,8 +233,7 @@ def kernel_flow(check: Check) -> None:
         len(points),
     )
     if not check.quick:
-        apart = distance_from_limit(points[0], (32, 64), 250, ["train_error", "test_square"])
-        check_distance(check, "trained networks at check point 1", apart)
+        check.extrapolated("trained networks at check point 1", points[0], (32, 64), 250, ["train_error", "test_square"])
     for width, value in zip(widths, gaps, strict=True):
         check.show(f"distance at width {width}", value)
 
