@@ -258,9 +258,9 @@ def quadratic_targets(check: Check) -> None:
         runs = np.array([plateau(network, seed) for seed in range(seeds)])
         best = float(network.theory().relative_risk)
         case = f"trained network, d = {d}, N = {neurons}"
-        check.near(f"{case}: relative risk on the plateau", float(runs.mean()), best, NEAR_PLATEAU * best)
+        check.between(f"{case}: risk on the plateau over the law", float(runs.mean()) / best, 1.0, 1 + NEAR_PLATEAU)
         if seeds > 1:
-            check.show(f"{case}: standard error", standard_error(runs))
+            check.show(f"{case}: standard error of this ratio", standard_error(runs) / best)
     check.show("trace fraction T", random.trace_fraction())
     for w, g in zip(widths, gaps, strict=True):
         check.show(f"random features, gap at N = {w}", g)
@@ -277,7 +277,10 @@ TRAINED = ((40, 20, 2), (60, 15, 2), (90, 22, 1))
 """Dimension, number of neurons and number of runs of the networks that are trained."""
 
 NEAR_PLATEAU = 0.03
-"""Largest distance of a trained network from the law, relative to the law. Modes close to the last one that is learned are still mixed."""
+"""Largest excess of the risk of a trained network over the law, relative to the law, which is the least possible risk.
+
+The noise of SGD adds a share of about 0.01. Modes close to the last one that is learned are still mixed.
+"""
 
 STAGES = ((3.0, 0.02), (2.0, 0.005))
 """Times and steps (times d^2) of the stages of the training. The noise of SGD adds a share of the order of the step to the risk."""
