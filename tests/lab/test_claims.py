@@ -9,7 +9,7 @@ import pytest
 from limitlab._core.registry import all_laws
 from limitlab.lab.check import Check, Criterion
 from limitlab.lab.claims import Claim, Outcome, all_claims, claim, find_claims, from_json, laws_of_claims, to_json, verify
-from limitlab.laws import NearestNeighbours
+from limitlab.laws import NearestNeighbours, SampledMeasure
 
 IDS = (
     [f"L{i}" for i in range(1, 12)]
@@ -117,6 +117,21 @@ def test_a_claim_needs_classes_and_a_statement():
         @claim("X1", "Arithmetic")
         def silent(check: Check) -> None:
             check.true("it holds", True)
+
+
+@pytest.mark.parametrize(("factor", "holds"), [(1.0, True), (1.05, False), (0.95, False)])
+def test_extrapolated_experiments_decide_about_five_percent(monkeypatch, factor, holds):
+    right = SampledMeasure.predicted
+    monkeypatch.setattr(
+        SampledMeasure, "predicted", lambda law: {**right(law), "squared_error": factor * right(law)["squared_error"]}
+    )
+    check = Check()
+    check.extrapolated("sampling", SampledMeasure(), (5, 10), 600, ["squared_error"])
+    near, sure = check.criteria
+    assert (near.holds, sure.holds) == (holds, True)
+    few = Check()
+    few.extrapolated("sampling", SampledMeasure(), (5, 10), 5, ["squared_error"])
+    assert not few.criteria[1].holds
 
 
 def test_agreement_is_named_by_check_point(monkeypatch):

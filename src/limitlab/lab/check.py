@@ -209,6 +209,42 @@ class Check:
             progress=False,
         )
 
+    def extrapolated(
+        self,
+        name: str,
+        law: Law,
+        sizes: tuple[int, int],
+        draws: int,
+        observables: Sequence[str],
+    ) -> None:
+        """Demand that experiments, extrapolated from two sizes to the limit, agree with the theory and decide about a gap of 5 %.
+
+        The mean over draws differs from the limit by c/m + O(1/m^2) at the size m. The term c/m cancels in 2 E(2m) - E(m). This number
+        must lie within 4 standard errors of the theory, and its standard error must be at most 1 %.
+
+        Parameters
+        ----------
+        name
+            The beginning of the names of both criteria.
+        law
+            The law at its parameters.
+        sizes
+            The sizes m and 2m.
+        draws
+            The number of draws of each size.
+        observables
+            The observables to compare.
+        """
+        coarse, fine = (law.simulate_batch(size, range(draws)) for size in sizes)
+        limit, distances, errors = law.theory(), [], []
+        for observable in observables:
+            (a, error_a), (b, error_b) = (mean_and_error(runs[observable].values) for runs in (coarse, fine))
+            spread, target = np.hypot(2 * error_b, error_a), limit[observable].values
+            distances.append(float(np.max(np.abs(2 * b - a - target) / spread)))
+            errors.append(float(np.max(spread) / np.max(np.abs(target))))
+        self.below(f"{name}, extrapolated: distance from the limit in standard errors", largest(distances), 4.0)
+        self.below(f"{name}, extrapolated: standard error over the limit", largest(errors), 0.01)
+
     # -- numbers and notes ----------------------------------------------------------------------------------------------
 
     def show(self, name: str, value: Number) -> None:

@@ -41,7 +41,7 @@ def test_sgd_with_too_long_steps_is_noticed(monkeypatch):
     monkeypatch.setattr(approximation, "one_pass", long_steps)
     B = approximation.spectra_of(20, 5)["positive spectrum"]
     gaps = [
-        np.abs(sgd - flow).max() / flow[0] for sgd, flow in (approximation.sgd_path(B, 5, seed, 6.0) for seed in range(2))
+        np.abs(sgd - flow).max() / flow[0] for sgd, flow, _ in (approximation.sgd_path(B, 5, seed, 6.0) for seed in range(2))
     ]
     assert max(gaps) > approximation.FOLLOWS
 

@@ -224,7 +224,7 @@ def quadratic_sgd(quick: bool = True) -> Figure:
         law = QuadraticTarget(model="nn", width=width, eigenvalues=B)
         variance, times = law.target_variance(), np.linspace(0, end, POINTS + 1)
         for index in range(3):
-            sgd, flow = sgd_path(B, width, index, end, points=POINTS)
+            sgd, flow, _ = sgd_path(B, width, index, end, points=POINTS)
             theory_line(panel, times, flow / variance, index, f"population flow, start {index + 1}")
             simulation_points(panel, times[::10], sgd[::10] / variance, index=index)
         legend_of_styles(panel, None, "one pass of SGD")
