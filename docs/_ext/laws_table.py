@@ -17,7 +17,8 @@ from typing import Any
 from limitlab._core.declaration import VOCABULARY
 from limitlab._core.law import Law
 from limitlab._core.registry import all_laws, find_law, laws_by_subject
-from limitlab._core.typeset import Formula, parts
+from limitlab._core.typeset import between_dollars
+from limitlab._core.typeset import in_markdown as said
 from limitlab.lab.claims import all_claims, claims_of
 
 DOCS = Path(__file__).resolve().parents[1]
@@ -139,17 +140,7 @@ def sizes_table() -> str:
 
 def maths(symbol: str) -> str:
     """A symbol as a formula in a cell of a table."""
-    return "$" + symbol.replace(r"\|", r"\Vert ").replace("|", r"\vert ") + "$" if symbol else ""
-
-
-def said(words: str) -> str:
-    """A sentence of a declaration in a cell of a table, its formulas set."""
-    return "".join(maths(part.tex) if isinstance(part, Formula) else plain(part) for part in parts(words))
-
-
-def plain(words: str) -> str:
-    """A description in a cell of a table, where a vertical bar would end the cell."""
-    return words.replace("|", r"\|").replace("*", r"\*").replace("<", r"\<")
+    return between_dollars(symbol) if symbol else ""
 
 
 def few(names: list[str], most: int = 6) -> str:

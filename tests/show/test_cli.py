@@ -33,6 +33,7 @@ COMMANDS = [
     "laws",
     "show",
     "cite",
+    "notes",
     "predict",
     "simulate",
     "compare",
@@ -135,6 +136,46 @@ def test_version() -> None:
 
 def test_no_command_is_help() -> None:
     assert "Usage" in run().output
+
+
+# -- the lecture notes -------------------------------------------------------------------------------------------------
+
+
+def test_notes_print_a_chapter_with_law_claim_and_figure() -> None:
+    result = run("notes", "13")
+    assert result.exit_code == 0
+    head, *lines = result.stdout.splitlines()
+    assert head == "Notes, chapter 13: Spectral alignment"
+    assert all(word in result.stdout for word in ("Theorem 13.3", "MixtureAlignment", "J22", "alignment-mixture"))
+    assert any(line.startswith("J-56 (missing): ") for line in lines)
+
+
+def test_notes_without_an_argument_count_the_items_of_every_chapter() -> None:
+    from limitlab.lab import documents
+
+    result = run("notes")
+    assert result.exit_code == 0
+    listed = documents()
+    rows = [line for line in result.stdout.splitlines() if line.startswith("│")]
+    assert len(rows) == len(listed.documents) + len(listed.chapters)
+    assert "Spectral alignment" in result.stdout
+
+
+def test_notes_as_json() -> None:
+    from limitlab.lab import documents
+
+    whole = strict_json(run("notes", "--json").stdout)
+    assert whole["counts"] == documents().counts
+    assert [document["key"] for document in whole["documents"]] == ["L", "D", "J", "M", "T"]
+    chapter = strict_json(run("notes", "chapter", "13", "--json").stdout)
+    assert chapter["number"] == 13
+    assert {"id", "says", "status", "missing", "laws", "claims", "figures"} <= set(chapter["items"][0])
+    item = strict_json(run("notes", "J-5", "--json").stdout)
+    assert (item["status"], item["claims"], item["laws"]) == ("full", ["J3"], ["NearestNeighbours"])
+
+
+def test_notes_refuse_words_that_match_nothing() -> None:
+    assert "did you mean 'J-48'" in refused(run("notes", "J-481"))
 
 
 # -- laws ----------------------------------------------------------------------------------------------------------------

@@ -48,6 +48,7 @@ def test_names_are_found_without_importing_them() -> None:
         ("predict ridge --obs", "--observables"),
         ("verify J1", "J10"),
         ("figure ridge-d", "ridge-double-descent"),
+        ("notes J-4", "J-48"),
     ],
 )
 def test_the_tab_key(words: str, offered: str) -> None:

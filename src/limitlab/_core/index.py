@@ -1,4 +1,4 @@
-"""The command that writes the export stubs, the index of laws, claims and figures, and the list of public names.
+"""The command that writes the export stubs, the index of laws, claims and figures, the list of public names, and pages of names.
 
     python -m limitlab._core.index           writes the files that are out of date and prints their names
     python -m limitlab._core.index --check   writes nothing; exit code 1 if something is out of date
@@ -40,11 +40,14 @@ def outputs(package: str | None = None) -> dict[Path, str]:
         make = flat_stub if package in FLAT else module_stub
         return {root / package / "__init__.pyi": make(f"limitlab.{package}")}
     made = {path: content for name in PACKAGES for path, content in outputs(name).items()}
-    made[root / "_core" / "index.json"] = json.dumps(built_in(), indent=1, ensure_ascii=False) + "\n"
+    index = built_in()
+    made[root / "_core" / "index.json"] = json.dumps(index, indent=1, ensure_ascii=False) + "\n"
     checkout = root.parents[1]
     if (checkout / "tests" / "public_names.txt").is_file():
         made[checkout / "tests" / "public_names.txt"] = "".join(f"{name}\n" for name in promised())
         made |= {checkout / "docs" / "api" / f"{name}.md": text for name, text in api_pages().items()}
+        documents_page = importlib.import_module("limitlab.lab._documents_page")  # `lab` is above `_core`
+        made[checkout / "docs" / "documents.md"] = documents_page.page(index)
     return made
 
 
@@ -175,15 +178,15 @@ def built_in() -> dict[str, dict[str, Any]]:
     for prefix, module in registry.part_modules("_claims"):
         if not prefix:
             claims |= {
-                claim.id: {"module": module.__name__, "laws": claim.laws, "figure": claim.figure}
+                claim.id: {"module": module.__name__, "laws": claim.laws, "figure": claim.figure, "items": claim.items}
                 for claim in find_claims(module)
             }
     for prefix, module in registry.part_modules("_figures"):
         if not prefix:
             for name, draw in getattr(module, "FIGURES", {}).items():
                 words = (inspect.getdoc(draw) or name).split("\n")[0]
-                animated = name in getattr(module, "ANIMATIONS", {})
-                figures[name] = {"module": module.__name__, "shows": words, "animated": animated}
+                animated, items = name in getattr(module, "ANIMATIONS", {}), getattr(module, "ITEMS", {}).get(name, ())
+                figures[name] = {"module": module.__name__, "shows": words, "animated": animated, "items": items}
     order = importlib.import_module("limitlab.lab.claims").claim_order
     return {"laws": laws, "claims": dict(sorted(claims.items(), key=lambda item: order(item[0]))), "figures": figures}
 

@@ -198,10 +198,10 @@ def _markdown_cell(value: Any) -> str:
 # -- HTML ---------------------------------------------------------------------------------------------------------------
 
 COLOURS = {
-    **dict.fromkeys(("pass", "agree", "trusted"), "#0b7a4b"),
-    **dict.fromkeys(("fail", "disagree", "doubtful"), "#b3261e"),
-    **dict.fromkeys(("underpowered", "not implemented", "fair"), "#8a6100"),
-    "consistent": "#0b63a5",
+    **dict.fromkeys(("pass", "agree", "trusted", "full"), "#0b7a4b"),
+    **dict.fromkeys(("fail", "disagree", "doubtful", "missing"), "#b3261e"),
+    **dict.fromkeys(("underpowered", "not implemented", "fair", "part"), "#8a6100"),
+    **dict.fromkeys(("consistent", "open"), "#0b63a5"),
 }
 """The colours of verdicts. They are legible on a light and on a dark page."""
 

@@ -96,6 +96,24 @@ def typeset(text: str) -> str:
     return re.sub(r"`([^`<>]*)`", r"<code>\1</code>", "".join(shown))
 
 
+def in_markdown(text: str) -> str:
+    r"""Return a sentence as Markdown for a cell of a table, with its formulas between dollars.
+
+    >>> print(in_markdown("the rate n^(-1/2) of <names>"))
+    the rate $n^{-1/2}$ of \<names>
+    """
+    return "".join(between_dollars(part.tex) if isinstance(part, Formula) else _escaped(part) for part in parts(text))
+
+
+def between_dollars(tex: str) -> str:
+    """Return TeX as a formula of Markdown for a cell of a table, where a vertical bar would end the cell."""
+    return "$" + tex.replace(r"\|", r"\Vert ").replace("|", r"\vert ") + "$"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("|", r"\|").replace("*", r"\*").replace("<", r"\<")
+
+
 @functools.cache
 def mathml(tex: str) -> str:
     """Return TeX as MathML; a formula that cannot be read is returned unchanged."""

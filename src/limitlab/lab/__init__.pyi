@@ -6,7 +6,11 @@ from .claims import Claim as Claim
 from ._compare import Comparison as Comparison
 from .check import Criterion as Criterion
 from .store import DamagedCell as DamagedCell
+from .documents import Document as Document
+from .documents import Documents as Documents
 from .cluster import EngineError as EngineError
+from .documents import Item as Item
+from .documents import ItemList as ItemList
 from .claims import Outcome as Outcome
 from .claims import Record as Record
 from ._reproduce import Reproduction as Reproduction
@@ -23,6 +27,7 @@ from .claims import claim as claim
 from .claims import claims_of as claims_of
 from ._compare import compare as compare
 from .figures import describe_figures as describe_figures
+from .documents import documents as documents
 from .figures import figure as figure
 from .claims import find_claims as find_claims
 from .figures import find_figure as find_figure
@@ -48,7 +53,11 @@ __all__ = [
     "Comparison",
     "Criterion",
     "DamagedCell",
+    "Document",
+    "Documents",
     "EngineError",
+    "Item",
+    "ItemList",
     "Outcome",
     "Record",
     "Reproduction",
@@ -65,6 +74,7 @@ __all__ = [
     "claims_of",
     "compare",
     "describe_figures",
+    "documents",
     "figure",
     "find_claims",
     "find_figure",

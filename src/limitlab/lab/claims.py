@@ -119,6 +119,8 @@ class Claim(Described):
         Name of the package of another author that states the claim; empty for a claim of limitlab.
     quick_decides
         Whether the quick check decides the claim. If it does not, a quick check that passes has the status "consistent".
+    items
+        Ids of the items of the lecture notes that the claim covers, such as "J-48" (`limitlab notes`).
     """
 
     id: str
@@ -129,6 +131,7 @@ class Claim(Described):
     figure: str | None = None
     package: str = ""
     quick_decides: bool = True
+    items: tuple[str, ...] = ()
 
     @property
     def implemented(self) -> bool:
@@ -141,6 +144,7 @@ class Claim(Described):
             "area": self.area,
             "laws": ", ".join(self.laws),
             "figure": Code(f"ll.figure({self.figure!r})" if self.figure else ""),
+            "items": ", ".join(self.items),
             "check": Code(f"limitlab verify {self.id}") if self.implemented else Verdict("not implemented"),
         }
         return Page(Words(f"{self.id}: {self.statement}"), facts)
@@ -156,7 +160,12 @@ class Claim(Described):
 
 
 def claim(
-    id: str, area: str, *laws: type[Law], figure: str | None = None, quick_decides: bool = True
+    id: str,
+    area: str,
+    *laws: type[Law],
+    figure: str | None = None,
+    quick_decides: bool = True,
+    items: tuple[str, ...] = (),
 ) -> Callable[[Callable[[Check], None]], Claim]:
     """Return a decorator that makes a claim of a check.
 
@@ -173,6 +182,8 @@ def claim(
     quick_decides
         Set this to False if the quick check also passes when the statement is false by 5 %. Then a quick check that passes has the
         status "consistent", and only the full check decides.
+    items
+        Ids of the items of the lecture notes that the claim covers. `limitlab notes` lists the items.
 
     Examples
     --------
@@ -187,6 +198,8 @@ def claim(
         raise Refused(
             f"laws = {strange} of claim {id!r} is not allowed: must be classes of laws, such as `limitlab.laws.Ridge`"
         )
+    if isinstance(items, str):
+        raise Refused(f"items = {items!r} of claim {id!r} is not allowed: must be a tuple of ids, such as ('J-48',)")
 
     def make(check: Callable[[Check], None]) -> Claim:
         paragraph = (inspect.getdoc(check) or "").split("\n\n")[0]
@@ -195,7 +208,7 @@ def claim(
                 f"the check {check.__name__!r} of claim {id!r} has no docstring: state the claim in its first paragraph"
             )
         names = tuple(_name(law, check.__module__) for law in laws)
-        return Claim(id, area, " ".join(paragraph.split()), names, check, figure, quick_decides=quick_decides)
+        return Claim(id, area, " ".join(paragraph.split()), names, check, figure, "", quick_decides, tuple(items))
 
     return make
 
@@ -308,6 +321,15 @@ def laws_of_claims() -> dict[str, tuple[str, ...]]:
     return builtin | {claim_id: claim.laws for claim_id, claim in _foreign_claims().items()}
 
 
+def items_of_claims() -> dict[str, tuple[str, ...]]:
+    """Return the ids of the items of the lecture notes that every claim covers.
+
+    For built-in claims nothing is imported.
+    """
+    builtin = {claim_id: tuple(entry["items"]) for claim_id, entry in index()["claims"].items()}
+    return builtin | {claim_id: claim.items for claim_id, claim in _foreign_claims().items()}
+
+
 def claims_of(law: type[Law] | str) -> list[str]:
     """Return the ids of the claims that exercise a law, which is given as its class or its id.
 
@@ -350,6 +372,7 @@ class Record(Described):
             "statement": self.claim.statement,
             "laws": list(self.claim.laws),
             "figure": self.claim.figure,
+            "items": list(self.claim.items),
             "status": self.status,
             "measured": outcome.numbers if outcome else {},
             "criterion": outcome.criterion if outcome else "",

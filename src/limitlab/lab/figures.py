@@ -1,4 +1,8 @@
-"""The figures by id. A figure is imported only when it is drawn."""
+"""The figures by id. A figure is imported only when it is drawn.
+
+A module with figures lists the functions that draw them in the dictionary `FIGURES`. The dictionary `ITEMS` of the module names the items
+of the lecture notes that a figure covers, as in `ITEMS = {"ridge-double-descent": ("J-7",)}`.
+"""
 
 from __future__ import annotations
 
@@ -58,6 +62,12 @@ def describe_figures() -> dict[str, str]:
     """
     builtin = {name: str(entry["shows"]) for name, entry in index()["figures"].items()}
     return builtin | {name: (inspect.getdoc(draw) or name).split("\n")[0] for name, draw in _foreign("FIGURES").items()}
+
+
+def items_of_figures() -> dict[str, tuple[str, ...]]:
+    """Return the ids of the items of the lecture notes that every figure covers. For built-in figures nothing is imported."""
+    builtin = {name: tuple(entry["items"]) for name, entry in index()["figures"].items()}
+    return builtin | {name: tuple(items) for name, items in _foreign("ITEMS").items()}
 
 
 def find_figure(name: str) -> str:

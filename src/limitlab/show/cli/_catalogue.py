@@ -1,4 +1,4 @@
-"""The commands `guide`, `laws`, `show` and `cite`, which help to choose a law and describe it."""
+"""The commands `guide`, `laws`, `show`, `cite` and `notes`, which help to choose a law and describe it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from rich.table import Table
 
 from limitlab.errors import Refused, did_you_mean
 from limitlab.show.cli._app import app
-from limitlab.show.cli._law import LawArgument, LawsOption
-from limitlab.show.cli._output import JsonOption, kebab, parameter_table, print_facts, print_json, stdout
+from limitlab.show.cli._law import LawArgument, LawsOption, note_names
+from limitlab.show.cli._output import JsonOption, kebab, parameter_table, print_facts, print_json, print_page, stdout
 
 if TYPE_CHECKING:
     from limitlab._core.law import Law
@@ -238,6 +238,31 @@ def cite(law_name: LawArgument, as_json: JsonOption = False, laws: LawsOption = 
         typer.echo("\n\n".join(references))
     else:
         raise Refused(f"{law.__name__} has no references")
+
+
+@app.command(epilog="Example: limitlab notes 13")
+def notes(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[CHAPTER]",
+            help="Number or title of a chapter, key or name of a document (J, Notes), id of an item (J-48), of a claim or of a figure, a "
+            "status (full, part, missing, open), or a word (default: all chapters with the number of their items).",
+            autocompletion=note_names,
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+    laws: LawsOption = None,
+) -> None:
+    """Show which theorems, figures and questions of the lecture notes limitlab executes, with law, claim and figure."""
+    from limitlab.lab.documents import documents
+
+    listed = documents()
+    page = (listed.find(" ".join(words)) if words else listed).page()
+    if as_json:
+        print_json(page.data)
+    else:
+        print_page(page, fold=True)
 
 
 # -- descriptions of laws --------------------------------------------------------------------------------------------

@@ -58,6 +58,20 @@ def figure_ids(incomplete: str = "") -> list[str]:
     return [name for name in index()["figures"] if name.startswith(incomplete)]
 
 
+def note_names(incomplete: str = "") -> list[str]:
+    """Return the keys of documents, the numbers of chapters and the ids of items that start with a text.
+
+    >>> note_names("1"), note_names("j-7")
+    (['11', '12', '13', '14'], ['J-7', 'J-70'])
+    """
+    from limitlab.lab.documents import documents
+
+    listed = documents()
+    numbers = [str(chapter.number) for chapter in listed.chapters if chapter.number]
+    names = [*(document.key for document in listed), *numbers, *(item.id for item in listed.items)]
+    return [name for name in names if name.lower().startswith(incomplete.lower())]
+
+
 def parameter_options(law: str, incomplete: str = "--") -> list[tuple[str, str]]:
     """Return the options for the parameters of a law that start with a text, with their descriptions.
 

@@ -124,15 +124,16 @@ def print_note(line: str) -> None:
 # -- tables ---------------------------------------------------------------------------------------------------------
 
 
-def print_table(rows: Sequence[Mapping[str, Any]], title: str = "", most: int = 60) -> None:
+def print_table(rows: Sequence[Mapping[str, Any]], title: str = "", most: int = 60, fold: bool = False) -> None:
     """Print rows as a table.
 
-    A long table is shortened to its first and last rows, and a wide table to the columns that fit. A line says what was left out.
+    A long table is shortened to its first and last rows, and a wide table to the columns that fit. A line says what was left out. If
+    `fold` is true, the table has all columns, and long texts are folded.
     """
     console = stdout()
     if title:
         console.print(title, markup=False)
-    names = fitting_columns(rows, console.width)
+    names = list(rows[0] if rows else ()) if fold else fitting_columns(rows, console.width)
     table = Table()
     for name in names:
         textual = isinstance(rows[0][name], str)
@@ -152,14 +153,18 @@ def print_table(rows: Sequence[Mapping[str, Any]], title: str = "", most: int = 
         console.print(f"no room for {', '.join(left)}: widen the terminal, or use --out or --json", markup=False)
 
 
-def print_page(page: Page) -> None:
-    """Print the title, facts, tables, verdict and sentences of a page. Tables are cut to the width of the terminal."""
+def print_page(page: Page, fold: bool = False) -> None:
+    """Print the title, facts, tables, verdict and sentences of a page.
+
+    Tables are cut to the width of the terminal. If `fold` is true, they have all rows and columns, and long texts are folded.
+    """
     if page.title:
         stdout().print(page.title, markup=False)
     if page.facts:
         print_facts(page.facts)
     for table in page.tables:
-        print_table(table.rounded(), table.title)
+        rows = table.rounded()
+        print_table(rows, table.title, max(len(rows), 60) if fold else 60, fold)
     if page.verdict:
         typer.secho(page.verdict, fg=COLOURS.get(page.verdict), bold=True, nl=False)
         typer.echo(": ", nl=False)
