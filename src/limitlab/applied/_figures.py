@@ -162,3 +162,8 @@ FIGURES: dict[str, Callable[[bool], Figure]] = {
     "sample-size": study_size,
     "scaling-fit": two_fits,
 }
+
+ITEMS = {
+    "two-layer-stopping": ("D-1", "D-2", "D-4"),
+}
+"""Items of the lecture notes that the figures cover."""

@@ -69,7 +69,7 @@ def one_run(law: MixtureAlignment, size: int, seed: int, blocks: int, times: Arr
     return averages
 
 
-@claim("J22", AREA, MixtureAlignment, figure="alignment-mixture")
+@claim("J22", AREA, MixtureAlignment, figure="alignment-mixture", items=("J-48", "J-49", "J-50", "J-52", "J-61"))
 def mixture_alignment(check: Check) -> None:
     """In a Gaussian mixture, SGD aligns with the outlier eigenspaces of Hessian and gradient matrix if there are enough test samples.
 
@@ -152,7 +152,7 @@ def second_layer_values(
     return pairs.values, alignment(v, pairs, 4)
 
 
-@claim("J23", AREA, XorAlignment, XorMixture, figure="alignment-xor")
+@claim("J23", AREA, XorAlignment, XorMixture, figure="alignment-xor", items=("J-54", "J-57", "J-61"))
 def xor_alignment(check: Check) -> None:
     """In the XOR mixture the weights of each layer align with the outliers of this layer's Hessian block, and the block of the second
     layer has one outlier per captured cluster.

@@ -199,3 +199,11 @@ FIGURES: dict[str, Callable[[bool], Figure]] = {
     "alignment-xor": alignment_xor,
     "alignment-layers": alignment_layers,
 }
+
+ITEMS = {
+    "alignment-mixture": ("J-48", "J-52"),
+    "alignment-spectra": ("J-49",),
+    "alignment-xor": ("J-57",),
+    "alignment-layers": ("J-53", "J-55"),
+}
+"""Items of the lecture notes that the figures cover."""

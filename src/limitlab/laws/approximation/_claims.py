@@ -39,7 +39,7 @@ HALF_SLOPE = 0.35
 """Largest allowed distance of the measured exponent of the width at half the error from its whole number; one step is 1."""
 
 
-@claim("M6", AREA, Staircase, figure="staircase")
+@claim("M6", AREA, Staircase, figure="staircase", items=("M-13",))
 def staircase(check: Check) -> None:
     """Random features with N between d^l and d^(l+1) fit polynomials up to degree l only, and tangent features one degree more.
 
@@ -173,7 +173,7 @@ def check_half_width(
 NETWORK_NEURONS = 8
 
 
-@claim("M7", AREA, Staircase, figure="one-direction")
+@claim("M7", AREA, Staircase, figure="one-direction", items=("M-14",))
 def one_direction(check: Check) -> None:
     """A degree-k polynomial of one direction needs d^(k-1) neurons with tangent features, and a fixed number in a trained network.
 
@@ -216,7 +216,7 @@ def _few_tangent_neurons(dimension: int) -> float:
     return float(unexplained_exact(w, 3, shifted_tanh, "nt", np.eye(dimension)[0])[0])
 
 
-@claim("T1", AREA, QuadraticTarget, figure="quadratic-targets")
+@claim("T1", AREA, QuadraticTarget, figure="quadratic-targets", items=("T-8", "T-9"))
 def quadratic_targets(check: Check) -> None:
     """For quadratic targets the risks of random features, tangent features and networks with N = psi d neurons have exact limits.
 
@@ -316,7 +316,7 @@ TIME_PER_DIMENSION = 0.3
 """Training time per dimension. The intercept moves a distance of order d at speed 2 s of order 1, so the time grows like d."""
 
 
-@claim("T2", AREA, QuadraticTarget, figure="quadratic-sgd")
+@claim("T2", AREA, QuadraticTarget, figure="quadratic-sgd", items=("T-10",))
 def quadratic_sgd(check: Check) -> None:
     """One-pass SGD on the quadratic network reaches the optimum.
 
@@ -367,7 +367,7 @@ DRAWS = 8
 """Number of sets of neurons over which the features' risks are averaged, for every trained network."""
 
 
-@claim("T3", AREA, QuadraticTarget, figure="quadratic-relu")
+@claim("T3", AREA, QuadraticTarget, figure="quadratic-relu", items=("T-12",))
 def relu_ordering(check: Check) -> None:
     """ReLU networks show the same ordering of random features, tangent features and networks.
 
@@ -402,7 +402,7 @@ def relu_risks(dimension: int, width: int, seed: int, steps: int, batch: int = 5
 # -- finite width -------------------------------------------------------------------------------------------------
 
 
-@claim("M12", AREA, Staircase, figure="fixed-dimension")
+@claim("M12", AREA, Staircase, figure="fixed-dimension", items=("M-15",))
 def fixed_dimension(check: Check) -> None:
     """At fixed d the error of N random features falls at least like 1/N, with a constant of order d^k.
 
@@ -441,7 +441,7 @@ def least_squares_errors(rng: np.random.Generator, width: int, dimension: int, d
     return np.array([float(unexplained_exact(sphere(rng, width, dimension), [2])[0]) for _ in range(draws)])
 
 
-@claim("T10", AREA, SampledMeasure, figure="frank-wolfe")
+@claim("T10", AREA, SampledMeasure, figure="frank-wolfe", items=("T-1",))
 def sampled(check: Check) -> None:
     """The risk is convex in the measure over neurons, and N points approximate it at rate 1/N.
 
@@ -496,7 +496,7 @@ def greedy_problem(rng: np.random.Generator, inputs: int = 400, dimension: int =
     return X, GREEDY_SCALE * signs[:, None] * np.maximum(w @ X.T, 0.0), np.array([0.3, 0.2, 0.2, 0.1, 0.1, 0.1])
 
 
-@claim("T11", AREA, TangentInterpolation, figure="tangent-interpolation")
+@claim("T11", AREA, TangentInterpolation, figure="tangent-interpolation", items=("T-2",))
 def tangent_transition(check: Check) -> None:
     """The linearised (tangent) network interpolates if N d is at least n, with two exceptions.
 

@@ -356,3 +356,15 @@ FIGURES: dict[str, Callable[[bool], Figure]] = {
     "tangent-interpolation": tangent_interpolation,
     "hermite-series": hermite_series,
 }
+
+ITEMS = {
+    "staircase": ("M-13",),
+    "one-direction": ("M-14",),
+    "quadratic-targets": ("T-8", "T-9"),
+    "quadratic-sgd": ("T-10",),
+    "quadratic-relu": ("T-12",),
+    "fixed-dimension": ("M-15",),
+    "frank-wolfe": ("T-1",),
+    "tangent-interpolation": ("T-2",),
+}
+"""Items of the lecture notes that the figures cover."""

@@ -31,7 +31,7 @@ Array = NDArray[Any]
 AREA = "Transformers"
 
 
-@claim("J24", AREA, EquiangularTokens, figure="token-collapse")
+@claim("J24", AREA, EquiangularTokens, figure="token-collapse", items=("J-63",))
 def particles(check: Check) -> None:
     """Self-attention with any heads, matrices and feed-forward layer is an interacting particle system on the sphere. With
     Q = K = V = I the energy sum exp(beta <x_i, x_j>) / (2 beta n^2) increases. Layer normalisation is a first-order integrator
@@ -146,7 +146,7 @@ def integrator_orders(finest: int, beta: float = 3.0, horizon: float = 4.0) -> d
     return {name: math.log2(error(name, finest // 2) / error(name, finest)) for name in methods}
 
 
-@claim("J25", AREA, SingleCluster)
+@claim("J25", AREA, SingleCluster, items=("J-67",))
 def single_cluster(check: Check) -> None:
     """At beta = 0 almost every start collapses to a single cluster, for all n and d of at least 2.
 
@@ -159,7 +159,7 @@ def single_cluster(check: Check) -> None:
         check.equal(f"{what}, d = {d}, n = {n}", SingleCluster(tokens=n, dimension=d).collapsed(time, seeds), 1.0)
 
 
-@claim("J26", AREA, EquiangularTokens, TokenClustering, figure="overlap-histograms")
+@claim("J26", AREA, EquiangularTokens, TokenClustering, figure="overlap-histograms", items=("J-64", "J-68", "J-69"))
 def plateaus(check: Check) -> None:
     """Tokens cluster over the layers through metastable plateaus whose length grows like exp(beta). The final convergence is
     e^(-2t) at every beta.
@@ -229,7 +229,7 @@ ENSEMBLE_CASES: tuple[tuple[Ensemble, float], ...] = (
 """Ensembles and temperatures of the full check."""
 
 
-@claim("J27", AREA, EquiangularTokens, TokenClustering, figure="attention-phase-diagram")
+@claim("J27", AREA, EquiangularTokens, TokenClustering, figure="attention-phase-diagram", items=("J-68", "J-70"))
 def phase_diagrams(check: Check) -> None:
     """For Q = K = V = I in high dimension the boundary of the phase diagram of clustering is the closed-form collapse time. Of four
     random ensembles two collapse, and two with V proportional to Q^T K stay in several groups.
@@ -290,7 +290,7 @@ def ensemble_share(name: Ensemble, beta: float, draws: int, step: float) -> tupl
 # -- mean field tokens --------------------------------------------------------------------------------------------
 
 
-@claim("J28", AREA, CircleMeanField, figure="instability-spectrum")
+@claim("J28", AREA, CircleMeanField, figure="instability-spectrum", items=("J-65", "J-69"))
 def mean_field(check: Check) -> None:
     """With many tokens the density on the circle solves a continuity equation, and the uniform law breaks into about argmax sigma_k
     clusters.
@@ -416,7 +416,7 @@ def seen_clusters(beta: float, tokens: int, seed: int) -> int:
     return circle_clusters(circle_flow(start, beta, 10.0, step=0.2))
 
 
-@claim("J29", AREA, ResidualFlow, figure="residual-depth")
+@claim("J29", AREA, ResidualFlow, figure="residual-depth", items=("J-62",))
 def residual_networks(check: Check) -> None:
     """A residual network with steps T/L is the Euler scheme of a neural ODE, with error of order 1/L.
 
@@ -441,7 +441,7 @@ def residual_networks(check: Check) -> None:
 Array_landscapes = NDArray[np.float64]
 
 
-@claim("J35", "Transformers", SingleCluster, figure="token-saddles")
+@claim("J35", "Transformers", SingleCluster, figure="token-saddles", items=("J-67",))
 def strict_saddles(check: Check) -> None:
     """At beta = 0 every critical point other than consensus is a strict saddle, with explicit rates.
 

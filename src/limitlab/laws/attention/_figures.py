@@ -346,3 +346,17 @@ FIGURES: dict[str, Callable[[bool], Figure]] = {
     "tokens-on-sphere": tokens_on_sphere,
     "token-saddles": token_saddles,
 }
+
+ITEMS = {
+    "token-collapse": ("J-63",),
+    "attention-phase-diagram": ("J-68",),
+    "attention-ensembles": ("J-70",),
+    "attention-ensemble-maps": ("J-70",),
+    "overlap-histograms": ("J-64",),
+    "instability-spectrum": ("J-65",),
+    "circle-density": ("J-65",),
+    "residual-depth": ("J-62",),
+    "tokens-on-sphere": ("J-69",),
+    "token-saddles": ("J-67",),
+}
+"""Items of the lecture notes that the figures cover."""

@@ -157,7 +157,7 @@ SEPARABILITY_WIDTH = 0.76843356
 """Least N/d at which ReLU features separate n = 2d points with sign labels."""
 
 
-@claim("T8", "Random features and margins", RandomFeaturesMargin, MaxMargin, ConvexLoss, figure="max-margin")
+@claim("T8", "Random features and margins", RandomFeaturesMargin, MaxMargin, ConvexLoss, figure="max-margin", items=("T-7",))
 def largest_margin(check: Check) -> None:
     """In max-margin classification on random features, margin, error and share of support vectors have explicit limits, and the
     data can be separated above an explicit width.
@@ -221,7 +221,7 @@ def separable_share(width: float, quick: bool) -> float:
 _AREA_CLASSES = "Uniform convergence and real networks"
 
 
-@claim("L8", _AREA_CLASSES, Perceptron, figure="perceptron")
+@claim("L8", _AREA_CLASSES, Perceptron, figure="perceptron", items=("L-1",))
 def mistakes_are_bounded(check: Check) -> None:
     """Rosenblatt's perceptron makes at most (R/margin)^2 mistakes, in any order of presentation, and some data attain this bound.
 

@@ -214,3 +214,9 @@ FIGURES: dict[str, Callable[[bool], Figure]] = {
     "convex-losses": convex_losses,
     "perceptron": perceptron,
 }
+
+ITEMS = {
+    "max-margin": ("T-7",),
+    "perceptron": ("L-1",),
+}
+"""Items of the lecture notes that the figures cover."""

@@ -26,7 +26,7 @@ Array = NDArray[np.float64]
 IMPLICIT_BIAS = "Implicit bias, interpolation, spectra"
 
 
-@claim("J1", IMPLICIT_BIAS, LeastSquaresDescent, figure="least-squares-descent")
+@claim("J1", IMPLICIT_BIAS, LeastSquaresDescent, figure="least-squares-descent", items=("J-1",))
 def least_norm(check: Check) -> None:
     """Gradient descent from zero on overparametrised least squares ends at the interpolant of least norm.
 
@@ -66,7 +66,7 @@ def _distance(theta: Array, solution: Array) -> float:
     return float(np.linalg.norm(theta - solution) / np.linalg.norm(solution))
 
 
-@claim("J2", IMPLICIT_BIAS, LogisticDescent, figure="direction-gap")
+@claim("J2", IMPLICIT_BIAS, LogisticDescent, figure="direction-gap", items=("J-3",))
 def separable_data(check: Check) -> None:
     """On separable data, gradient descent on the exponential or logistic loss is w_hat log t + r, where r converges. Its
     direction tends to the direction of the largest margin like C/log t.
@@ -146,7 +146,7 @@ def labelled_inputs(law: LogisticDescent, size: int, seed: int) -> Array:
     return np.asarray(law.labels.draw(draw.rng, X[:, 0])[:, None] * X)
 
 
-@claim("L5", "Uniform convergence and real networks", LeastSquaresDescent)
+@claim("L5", "Uniform convergence and real networks", LeastSquaresDescent, items=("L-13", "L-16"))
 def linearised(check: Check) -> None:
     """Gradient descent on a linearised network ends at the interpolant nearest to its start, the limit of ridge for lambda to 0.
 
@@ -199,7 +199,7 @@ def linearised_network(rng: np.random.Generator, X: Array, width: int) -> tuple[
 ON_MARGIN = 1e-9
 
 
-@claim("J30", "Implicit bias, interpolation, spectra", LogisticDescent, Perceptron, figure="residual")
+@claim("J30", "Implicit bias, interpolation, spectra", LogisticDescent, Perceptron, figure="residual", items=("J-4",))
 def few_support_vectors(check: Check) -> None:
     """Almost every data set has at most d support vectors, and the residual w(t) - w_hat log t of descent stays bounded.
 
@@ -289,7 +289,7 @@ _AREA = "Uniform convergence and real networks"
 STARTS = ("random_start", "random_labels_start", "large_start", "wrong_start")
 
 
-@claim("L9", _AREA, LeastSquaresDescent, figure="global-minima")
+@claim("L9", _AREA, LeastSquaresDescent, figure="global-minima", items=("L-8", "L-12"))
 def many_minima(check: Check) -> None:
     """There are many global minima. The start determines which of them descent reaches, and some of them have a large test error.
 

@@ -120,3 +120,11 @@ FIGURES: dict[str, Callable[[bool], Figure]] = {
     "residual": residual,
     "global-minima": global_minima,
 }
+
+ITEMS = {
+    "least-squares-descent": ("J-1",),
+    "direction-gap": ("J-3",),
+    "residual": ("J-4",),
+    "global-minima": ("L-8", "L-12"),
+}
+"""Items of the lecture notes that the figures cover."""

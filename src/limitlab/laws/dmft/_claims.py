@@ -43,7 +43,7 @@ CASES: dict[str, dict[str, Any]] = {
 }
 
 
-@claim("D1", AREA, FirstOrderDynamics, figure="beyond-gaussian-model")
+@claim("D1", AREA, FirstOrderDynamics, figure="beyond-gaussian-model", items=("L-19", "D-5", "D-6"))
 def general_process(check: Check) -> None:
     """The general dynamical mean-field process describes gradient descent on a smooth loss as n, d grow at fixed n/d.
 
@@ -161,7 +161,7 @@ def gaussian_model(name: str) -> TwoLayerDynamics:
     return TwoLayerDynamics(**{"solver_steps": 240, **EXAMPLES[name]})
 
 
-@claim("D2", AREA, TwoLayerDynamics, figure="two-layer-networks")
+@claim("D2", AREA, TwoLayerDynamics, figure="two-layer-networks", items=("L-19", "D-7", "D-11"))
 def two_time_equations(check: Check) -> None:
     """Closed two-time equations describe the Gaussian model from a symmetric start.
 
@@ -248,7 +248,7 @@ def energy_gap(law: TwoLayerDynamics, steps: int = 60) -> float:
     return float(np.abs(gaps[0]).max())
 
 
-@claim("D5", AREA, AdiabaticGrowth, TwoLayerDynamics, figure="adiabatic-growth", quick_decides=False)
+@claim("D5", AREA, AdiabaticGrowth, TwoLayerDynamics, figure="adiabatic-growth", quick_decides=False, items=("L-19", "D-17", "D-19"))
 def growing_second_layer(check: Check) -> None:
     """On pure noise with a free second layer a = sqrt(m) gamma(t/m), linear at first and saturating at gamma_GF along an adiabatic curve.
 
@@ -344,7 +344,7 @@ EARLY = (10, 20, 40, 80, 160)
 """Widths at which test and train error are compared at t = 2."""
 
 
-@claim("D6", AREA, TwoLayerDynamics, figure="two-layer-timeline")
+@claim("D6", AREA, TwoLayerDynamics, figure="two-layer-timeline", items=("L-14", "L-15", "L-20", "D-4", "D-20", "D-25"))
 def timeline(check: Check) -> None:
     """For a single index the network learns the direction at t = O(1), with equal test and train error; at t = O(m) it overfits
     and unlearns.
@@ -384,7 +384,7 @@ def timeline(check: Check) -> None:
     check.below("largest over smallest train error at t = m", largest(at_m) / smallest(at_m), 1.1)
 
 
-@claim("D7", AREA, TwoLayerDynamics, figure="two-layer-networks")
+@claim("D7", AREA, TwoLayerDynamics, figure="two-layer-networks", items=("D-21",))
 def networks(check: Check) -> None:
     """The dynamical mean-field curves match gradient descent and SGD of real two-layer networks.
 
@@ -407,7 +407,7 @@ def networks(check: Check) -> None:
     )
 
 
-@claim("D8", AREA, TwoLayerDynamics, figure="two-layer-stopping")
+@claim("D8", AREA, TwoLayerDynamics, figure="two-layer-stopping", items=("L-15", "D-1", "D-2"))
 def scale_of_the_start(check: Check) -> None:
     """A mean-field start with early stopping generalises best; a lazy start overfits.
 
@@ -475,7 +475,7 @@ def centred_networks(scale: float, draws: int) -> Array:
     return np.asarray(np.mean(errors, axis=0))
 
 
-@claim("D9", AREA, TwoLayerDynamics, MeanFieldSingleIndex)
+@claim("D9", AREA, TwoLayerDynamics, MeanFieldSingleIndex, items=("D-22", "D-23"))
 def growth_bounds(check: Check) -> None:
     """The second layer grows at most linearly, and the generalisation gap at most like (a0 + a1 t)^2 sqrt(d/n).
 
@@ -562,7 +562,7 @@ def drawn_bounds(draws: int) -> tuple[float, float]:
     return float((np.abs(runs.second_layer.values) / bounds["growth_bound"]).max()), float(high.max())
 
 
-@claim("D10", AREA, MeanFieldSingleIndex, PopulationFlow)
+@claim("D10", AREA, MeanFieldSingleIndex, PopulationFlow, items=("D-4", "D-20", "D-24"))
 def mean_field_equations(check: Check) -> None:
     """Mean-field equations, two-dimensional from a symmetric start, with an error of at most max(1/m, 1/d, d/n)^(1/2).
 
@@ -607,7 +607,7 @@ def mean_field_equations(check: Check) -> None:
 KERNELS: dict[str, tuple[float, ...]] = {"square": (0, 0, 1.0), "cube": (0, 0, 0, 1.0), "mixed": (0, 0, 0.5, 0.5)}
 
 
-@claim("D3", AREA, InterpolationTransition, figure="interpolation-threshold", quick_decides=False)
+@claim("D3", AREA, InterpolationTransition, figure="interpolation-threshold", quick_decides=False, items=("L-19", "D-3", "D-12", "D-13", "D-14"))
 def interpolation_threshold(check: Check) -> None:
     """On pure noise with the second layer frozen at gamma sqrt(m), the train error reaches zero if and only if gamma > gamma_GF(alpha).
 
@@ -643,7 +643,7 @@ def interpolation_threshold(check: Check) -> None:
     )
 
 
-@claim("D4", AREA, InterpolationTransition, figure="interpolation-relaxation", quick_decides=False)
+@claim("D4", AREA, InterpolationTransition, figure="interpolation-relaxation", quick_decides=False, items=("D-15", "D-16"))
 def relaxation(check: Check) -> None:
     """The relaxation time diverges as a power law on the interpolating side of gamma_GF (exponent open).
 
@@ -715,7 +715,7 @@ def _misfit(x: Array, y: Array) -> float:
 # -- universality, several directions, the middle regime -------------------------------------------------------------
 
 
-@claim("D13", AREA_DMFT, FirstOrderDynamics, figure="universality")
+@claim("D13", AREA_DMFT, FirstOrderDynamics, figure="universality", items=("D-6", "D-10"))
 def universality(check: Check) -> None:
     """Independent sub-Gaussian entries in place of Gaussian ones give the same limit when the target is spread over the
     coordinates, and another one when it is not.
@@ -769,7 +769,7 @@ STAIRS = (((1, 0), 1.0), ((1, 1), 1.0))
 HERMITE = (0.0, 0.7, 0.5, 0.3)
 
 
-@claim("D11", AREA_DMFT, MultiIndexFlow, figure="multi-index")
+@claim("D11", AREA_DMFT, MultiIndexFlow, figure="multi-index", items=("D-9",))
 def several_directions(check: Check) -> None:
     """For targets of k directions wide networks follow mean-field particles with overlaps in R^k, with a gap that falls with the width.
 
@@ -846,7 +846,7 @@ def sgd_risks(a: Array, w: Array, times: tuple[float, ...], noise: float) -> tup
     return tuple(np.array([network_risk(HERMITE, STAIRS, *state) for state in track]) for track in (flow, sgd))  # type: ignore[return-value]
 
 
-@claim("D14", AREA_DMFT, MiddleRegime, TwoLayerDynamics, figure="middle-regime")
+@claim("D14", AREA_DMFT, MiddleRegime, TwoLayerDynamics, figure="middle-regime", items=("D-18",))
 def three_time_scales(check: Check) -> None:
     """Pure noise with a(0) = O(1) has three time scales, 1, sqrt(m) and m; in the middle one the weights climb a spherical
     spin model whose threshold energy is the slope of the slow growth.

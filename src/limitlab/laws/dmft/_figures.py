@@ -479,3 +479,18 @@ FIGURES: dict[str, Callable[[bool], Figure]] = {
     "multi-index": multi_index,
     "middle-regime": middle_regime,
 }
+
+ITEMS = {
+    "adiabatic-growth": ("D-17", "D-19"),
+    "two-layer-timeline": ("L-20", "D-20", "D-25"),
+    "two-layer-networks": ("D-11", "D-21"),
+    "beyond-gaussian-model": ("D-5",),
+    "interpolation-frozen": ("D-13",),
+    "interpolation-threshold": ("D-14",),
+    "interpolation-plateau": ("D-14",),
+    "interpolation-relaxation": ("D-15",),
+    "universality": ("D-10",),
+    "multi-index": ("D-9",),
+    "middle-regime": ("D-18",),
+}
+"""Items of the lecture notes that the figures cover."""

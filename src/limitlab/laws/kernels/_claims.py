@@ -40,7 +40,7 @@ WEIGHTS = 2_000_000
 """Of networks that are trained side by side."""
 
 
-@claim("J9", _AREA, WideNetwork, figure="kernel-convergence")
+@claim("J9", _AREA, WideNetwork, figure="kernel-convergence", items=("J-18",))
 def random_feature_kernel(check: Check) -> None:
     """The kernel of random features approaches its mean at rate width^(-1/2).
 
@@ -65,7 +65,7 @@ def random_feature_kernel(check: Check) -> None:
     check.show("draws of every width", draws)
 
 
-@claim("J10", _AREA, WideNetwork, figure="kernel-convergence")
+@claim("J10", _AREA, WideNetwork, figure="kernel-convergence", items=("J-19",))
 def gaussian_process(check: Check) -> None:
     """A wide network at initialisation is a Gaussian process with a recursive covariance.
 
@@ -113,7 +113,7 @@ DRAWS = {1: 140, 2: 70}
 """Number of draws, of 60 networks each, at the check points of `WideNetwork`. The standard error of means is then below 1 %."""
 
 
-@claim("J11", _AREA, WideNetwork, figure="kernel-convergence", quick_decides=False)
+@claim("J11", _AREA, WideNetwork, figure="kernel-convergence", quick_decides=False, items=("J-20",))
 def tangent_kernel(check: Check) -> None:
     """The tangent kernel of a wide network approaches a recursive limit.
 
@@ -150,7 +150,7 @@ def kernel_errors(widths: tuple[int, ...], draws: int, layers: int, activation: 
     return errors
 
 
-@claim("J12", _AREA, LazyTraining, figure="kernel-drift", quick_decides=False)
+@claim("J12", _AREA, LazyTraining, figure="kernel-drift", quick_decides=False, items=("J-21", "T-2"))
 def drift(check: Check) -> None:
     """The tangent kernel of a wide network changes little during training.
 
@@ -219,7 +219,7 @@ def deep_drift(widths: tuple[int, ...], draws: tuple[int, ...]) -> list[float]:
     return changes
 
 
-@claim("J14", _AREA, KernelGradientFlow, figure="kernel-flow", quick_decides=False)
+@claim("J14", _AREA, KernelGradientFlow, figure="kernel-flow", quick_decides=False, items=("L-13", "J-17", "M-11"))
 def kernel_flow(check: Check) -> None:
     """Gradient flow of the linearised network is kernel gradient flow, which wide networks follow in training.
 
@@ -328,7 +328,7 @@ LARGE, LARGE_QUICK = (32.0, 128.0, 512.0), (128.0, 512.0, 2048.0)
 """Widths and output scales. In most of these networks the second branch of the bound on the deviation is the smaller branch."""
 
 
-@claim("J13", "Kernels and lazy training", LazyTraining, figure="lazy-bounds")
+@claim("J13", "Kernels and lazy training", LazyTraining, figure="lazy-bounds", items=("J-23", "J-24"))
 def certificate_holds(check: Check) -> None:
     """In the lazy regime the train error decays exponentially and the weights stay within explicit bounds.
 
@@ -515,7 +515,7 @@ def plain_task(samples: int, tests: int, seed: int) -> Task:
     return Task(images[train], labels[train], images[test], labels[test])
 
 
-@claim("M8", "Approximation", figure="convolutional-kernel")
+@claim("M8", "Approximation", figure="convolutional-kernel", items=("M-12", "M-21"))
 def convolutional_ordering(check: Check) -> None:
     """On images, convolutional tangent kernels do worse than the trained convolutional network.
 
@@ -559,7 +559,7 @@ def convolutional_ordering(check: Check) -> None:
 PAIR = np.array([[1.0, 0.5, -0.3, 0.8], [0.2, -1.0, 0.4, 0.6]])
 
 
-@claim("M14", _AREA, figure="residual-kernel")
+@claim("M14", _AREA, figure="residual-kernel", items=("M-21",))
 def residual_networks(check: Check) -> None:
     """Tangent kernels extend to other architectures, here to residual networks.
 

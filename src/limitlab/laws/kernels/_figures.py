@@ -198,3 +198,13 @@ FIGURES: dict[str, Callable[[bool], Figure]] = {
     "convolutional-kernel": convolutional_kernel,
     "residual-kernel": residual_kernel,
 }
+
+ITEMS = {
+    "kernel-convergence": ("J-20",),
+    "kernel-drift": ("J-21",),
+    "kernel-flow": ("J-17", "M-11"),
+    "lazy-bounds": ("J-23",),
+    "convolutional-kernel": ("M-12",),
+    "residual-kernel": ("M-21",),
+}
+"""Items of the lecture notes that the figures cover."""

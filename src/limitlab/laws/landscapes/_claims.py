@@ -30,7 +30,7 @@ from limitlab.models.optimisers import double_precision_jax
 _AREA = "Uniform convergence and real networks"
 
 
-@claim("L3", _AREA, WidthDoubleDescent, figure="width-double-descent", quick_decides=False)
+@claim("L3", _AREA, WidthDoubleDescent, figure="width-double-descent", quick_decides=False, items=("L-8", "T-3"))
 def peak(check: Check) -> None:
     """On images, the test error of a two-layer network peaks where it starts to interpolate and falls again with width.
 
@@ -79,7 +79,7 @@ def robust_spread(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray((high - low) / 1.349)
 
 
-@claim("L4", _AREA, RandomLabels, WidthDoubleDescent, figure="random-labels", quick_decides=False)
+@claim("L4", _AREA, RandomLabels, WidthDoubleDescent, figure="random-labels", quick_decides=False, items=("L-11", "T-3"))
 def fits_noise(check: Check) -> None:
     """A network fits random labels. With some labels corrupted it interpolates and still has a small error on clean data.
 
@@ -111,7 +111,7 @@ CLOSE = 1e-4
 """Residual close to interpolation. Terms of second order change the lowest eigenvalue by a share of the order of the residual."""
 
 
-@claim("J31", "Implicit bias, interpolation, spectra", figure="hessian-inertia")
+@claim("J31", "Implicit bias, interpolation, spectra", figure="hessian-inertia", items=("J-16",))
 def hessian_signs(check: Check) -> None:
     """An overparametrised network has a number of negative Hessian eigenvalues of the order of the input dimension at a
     random start (half of all, at fixed width), and p - n flat directions at interpolation.
@@ -164,7 +164,7 @@ AREA = "Mean field"
 SPECTRUM = (3.0, 2.0, 1.0, 0.5)
 
 
-@claim("M9", AREA, LinearNetwork, figure="linear-network")
+@claim("M9", AREA, LinearNetwork, figure="linear-network", items=("M-1",))
 def no_spurious_minima(check: Check) -> None:
     """Linear and quadratic two-layer networks have no spurious local minima, and every critical point but the best is a strict
     saddle of known index. A linear network learns its modes one after another, in closed form.
@@ -247,7 +247,7 @@ def half_time_growth(spectrum: tuple[float, ...], draws: int) -> list[float]:
 # -- minima -------------------------------------------------------------------------------------------------------
 
 
-@claim("L11", _AREA, WidthDoubleDescent, figure="five-layers", quick_decides=False)
+@claim("L11", _AREA, WidthDoubleDescent, figure="five-layers", quick_decides=False, items=("L-10", "T-3"))
 def five_layers(check: Check) -> None:
     """Five layers with quadratic hinge loss interpolate below p = n, where the test loss peaks before it falls again (qualitative,
     because the threshold depends on the optimiser).

@@ -197,3 +197,13 @@ FIGURES: dict[str, Callable[[bool], Figure]] = {
     "hessian-inertia": hessian_signs,
     "five-layers": five_layers,
 }
+
+ITEMS = {
+    "width-double-descent": ("L-8",),
+    "ten-classes": ("L-9", "T-3"),
+    "random-labels": ("L-11", "T-3"),
+    "linear-network": ("M-1",),
+    "hessian-inertia": ("J-16",),
+    "five-layers": ("L-10", "T-3"),
+}
+"""Items of the lecture notes that the figures cover."""

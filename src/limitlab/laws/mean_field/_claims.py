@@ -26,7 +26,7 @@ AREA = "Mean field"
 Array = NDArray[np.float64]
 
 
-@claim("M1", AREA, MeanFieldParticles, figure="mean-field-width", quick_decides=False)
+@claim("M1", AREA, MeanFieldParticles, figure="mean-field-width", quick_decides=False, items=("M-3", "M-4", "M-5"))
 def particles_follow_the_equation(check: Check) -> None:
     """Particle gradient flow follows the mean-field PDE with an error of order N^(-1/2) on bounded times.
 
@@ -80,7 +80,7 @@ def half_time(law: MeanFieldParticles, size: int, draws: int) -> float:
     return float(np.interp(-risk[0] / 2, -risk, times))
 
 
-@claim("M2", AREA, TwoGaussians, figure="two-gaussians")
+@claim("M2", AREA, TwoGaussians, figure="two-gaussians", items=("M-6",))
 def sgd_and_the_equation(check: Check) -> None:
     """SGD and the PDE for two centred Gaussians have the same risk curves and radius distributions.
 
@@ -134,7 +134,7 @@ def sgd_gaps(law: TwoGaussians, width: int, seeds: int) -> SgdGaps:
     )
 
 
-@claim("M3", AREA, NoisyMeanField, figure="free-energy")
+@claim("M3", AREA, NoisyMeanField, figure="free-energy", items=("M-8",))
 def free_energy_falls(check: Check) -> None:
     """Noisy dynamics decreases the free energy towards its unique Boltzmann fixed point.
 
@@ -191,7 +191,7 @@ def fall(beta: float, penalty: float, start: float, steps: int, cells: int = 240
     return Fall(largest(np.diff(energies)), energies[0] - energies[-1], mass, rest)
 
 
-@claim("M4", AREA, OutputScale, figure="output-scale")
+@claim("M4", AREA, OutputScale, figure="output-scale", items=("M-20", "T-2"))
 def lazy_slopes(check: Check) -> None:
     """Scaling the output by alpha leads from mean field to the tangent kernel, whose change falls as 1/alpha (1/alpha^2 if symmetric).
 
@@ -223,7 +223,7 @@ def network_slope(law: OutputScale, observable: str, scales: tuple[float, ...], 
     return log_slope(scales, table.mean(axis=0)).value
 
 
-@claim("M5", AREA, OutputScale, figure="output-scale")
+@claim("M5", AREA, OutputScale, figure="output-scale", items=("M-20",))
 def residuals_follow_the_kernel(check: Check) -> None:
     """The kernel of the current particle measure determines how the residuals change.
 
@@ -260,7 +260,7 @@ def slope_ratios(initialisation: str, networks: int, gap: float = 1e-3) -> list[
 # -- mean field ends ----------------------------------------------------------------------------------------------
 
 
-@claim("M10", AREA, ConeFlow, figure="cone-flow")
+@claim("M10", AREA, ConeFlow, figure="cone-flow", items=("M-7", "M-10"))
 def stuck_in_a_cone(check: Check) -> None:
     """From positive second layers the risk of the mean-field flow ends at the least value over non-negative measures,
     above its minimum. From a start with full support (both signs) it ends at the minimum.
@@ -296,7 +296,7 @@ def stuck_in_a_cone(check: Check) -> None:
     )
 
 
-@claim("M11", AREA, NoisyMeanField, figure="noisy-sgd")
+@claim("M11", AREA, NoisyMeanField, figure="noisy-sgd", items=("M-9",))
 def noisy_sgd(check: Check) -> None:
     """Noisy SGD comes within eta of the least regularised risk for every inverse temperature above beta_0(eta) = D / (2 eta)
     and every number of neurons.

@@ -291,3 +291,13 @@ FIGURES: dict[str, Callable[[bool], Figure]] = {
     "cone-flow": cone_flow,
     "noisy-sgd": noisy_sgd,
 }
+
+ITEMS = {
+    "two-gaussians": ("M-6",),
+    "free-energy": ("M-8",),
+    "mean-field-width": ("M-4", "M-5"),
+    "output-scale": ("M-20",),
+    "cone-flow": ("M-7", "M-10"),
+    "noisy-sgd": ("M-9",),
+}
+"""Items of the lecture notes that the figures cover."""

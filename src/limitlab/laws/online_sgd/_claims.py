@@ -49,7 +49,7 @@ def search_times(
     return np.array(times, dtype=float)
 
 
-@claim("J15", AREA, OnlineSingleIndex, OnlinePCA, OnlineMixture, figure="online-sgd-losses")
+@claim("J15", AREA, OnlineSingleIndex, OnlinePCA, OnlineMixture, figure="online-sgd-losses", items=("J-26",))
 def population_losses(check: Check) -> None:
     """The population loss of teacher-student, PCA and mixture models depends on the overlap alone.
 
@@ -82,7 +82,7 @@ def sampled_loss(law: Any, z: Array, w: Array, extra: Array) -> Array:
     return np.asarray(-(np.logaddexp(w + law.field, -w - law.field) - math.log(2)))
 
 
-@claim("J16", AREA, OnlineSingleIndex, OnlinePCA, OnlineMixture, figure="online-sgd-recovery", quick_decides=False)
+@claim("J16", AREA, OnlineSingleIndex, OnlinePCA, OnlineMixture, figure="online-sgd-recovery", quick_decides=False, items=("J-27", "J-28", "J-31", "J-32"))
 def sample_complexity(check: Check) -> None:
     """SGD with information exponent k = 1, 2, >= 3 needs samples of order N, N log N, N^(k-1).
 
@@ -163,7 +163,7 @@ def median_slope_error(sizes: list[int], samples: list[Array]) -> float:
     return float(np.std([log_slope(sizes, medians).value for medians in resampled]))
 
 
-@claim("J17", AREA, OnlineSingleIndex, figure="online-sgd-recovery", quick_decides=False)
+@claim("J17", AREA, OnlineSingleIndex, figure="online-sgd-recovery", quick_decides=False, items=("J-33",))
 def descent(check: Check) -> None:
     """For k >= 2 the search needs almost all samples, and the descent needs of order N over the step.
 
@@ -346,7 +346,7 @@ def phase_paths(rng: np.random.Generator, size: int, start: Array, times: Array,
     return np.stack(rows, axis=1)
 
 
-@claim("J18", AREA, SpikedTensor, quick_decides=False)
+@claim("J18", AREA, SpikedTensor, quick_decides=False, items=("J-38", "J-39"))
 def effective_dynamics(check: Check) -> None:
     """Summary statistics of online SGD follow an ODE or SDE with population drift, corrector and volatility.
 
@@ -415,7 +415,7 @@ def check_phase_paths(check: Check, phase: EffectiveDynamics) -> None:
     )
 
 
-@claim("J19", AREA, SpikedTensor, figure="spiked-matrix-phases")
+@claim("J19", AREA, SpikedTensor, figure="spiked-matrix-phases", items=("J-38", "J-39", "J-41"))
 def spiked_flow(check: Check) -> None:
     """Spiked tensor PCA at the critical step follows an ODE whose fixed points depend on the signal strength.
 
@@ -447,7 +447,7 @@ TRANSITION_POINTS = ((0.5, 1.0), (1.0, 1.0), (1.3, 1.0), (0.8, 0.5), (1.3, 0.5))
 """Signal strength lambda and step c of the check."""
 
 
-@claim("J20", AREA, SpikedTensorDiffusion, figure="spiked-matrix-transition", quick_decides=False)
+@claim("J20", AREA, SpikedTensorDiffusion, figure="spiked-matrix-transition", quick_decides=False, items=("J-38", "J-39", "J-42"))
 def spiked_transition(check: Check) -> None:
     """The rescaled overlap of spiked matrix PCA is an Ornstein-Uhlenbeck process, unstable exactly above lambda = 1.
 
@@ -493,7 +493,7 @@ XOR_SIGMAS = 4.0
 """Largest distance of the share of successful networks from p_K, in standard errors."""
 
 
-@claim("J21", AREA, XorMixture, XorDynamics, figure="xor-success", quick_decides=False)
+@claim("J21", AREA, XorMixture, XorDynamics, figure="xor-success", quick_decides=False, items=("J-43", "J-44", "J-45", "J-46"))
 def xor(check: Check) -> None:
     """The XOR mixture has critical regulariser 1/8, 39 components of fixed points at K = 4 and success probability p_K.
 
@@ -562,7 +562,7 @@ def failures(width: int, size: int, networks: int) -> tuple[float, float]:
 # -- lengths of steps ------------------------------------------------------------------------------------------------
 
 
-@claim("J32", AREA, SpikedTensor, OnlinePCA, figure="growth-exponents")
+@claim("J32", AREA, SpikedTensor, OnlinePCA, figure="growth-exponents", items=("J-29", "J-37"))
 def growing_moments(check: Check) -> None:
     """The examples satisfy the moment conditions of the limit theorems, and steps of order 1/N are the largest localizable
     ones for the spiked matrix.
@@ -655,7 +655,7 @@ def phase_retrieval_fifth(size: int) -> float:
     return float(w @ force @ (w * length))
 
 
-@claim("J33", AREA, SgdLargeDeviation, figure="sgd-large-deviation")
+@claim("J33", AREA, SgdLargeDeviation, figure="sgd-large-deviation", items=("J-36",))
 def large_deviations(check: Check) -> None:
     """In fixed dimension SGD with a small step deviates from its flow with probability exp(-I(eps)/step), and I depends on
     the whole distribution of the noise.
@@ -705,7 +705,7 @@ def extrapolated(sizes: Sequence[int], values: Sequence[float]) -> float:
     return float(np.linalg.lstsq(table, np.asarray(values), rcond=None)[0][0])
 
 
-@claim("J34", AREA, SpikedTensor, figure="subcritical-steps")
+@claim("J34", AREA, SpikedTensor, figure="subcritical-steps", items=("J-25", "J-39"))
 def short_steps(check: Check) -> None:
     """Steps far below 1/N give the flow of the population loss, the limit c -> 0 of the critical equations, with a gap of
     order step times dimension.

@@ -373,3 +373,16 @@ FIGURES: dict[str, Callable[[bool], Figure]] = {
     "streaming-least-squares": streaming,
     "multi-pass-least-squares": multi_pass,
 }
+
+ITEMS = {
+    "online-sgd-losses": ("J-26",),
+    "online-sgd-recovery": ("J-31",),
+    "spiked-matrix-phases": ("J-41",),
+    "spiked-matrix-transition": ("J-41", "J-42"),
+    "xor-success": ("J-44",),
+    "xor-success-map": ("J-44",),
+    "growth-exponents": ("J-29", "J-37"),
+    "subcritical-steps": ("J-25", "J-39"),
+    "sgd-large-deviation": ("J-36",),
+}
+"""Items of the lecture notes that the figures cover."""

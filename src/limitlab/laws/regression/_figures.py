@@ -563,3 +563,17 @@ FIGURES: dict[str, Callable[[bool], Figure]] = {
     "kernel-floor": floor,
     "annealed-penalty": annealed_penalty,
 }
+
+ITEMS = {
+    "nearest-neighbours-risk": ("J-5",),
+    "interpolating-smoother-rate": ("J-6",),
+    "interpolating-fit": ("J-6",),
+    "random-features-double-descent": ("L-17", "L-18", "M-19"),
+    "random-features-ridge": ("M-19", "T-4"),
+    "random-features-maps": ("M-18", "T-5"),
+    "gaussian-equivalence": ("T-6",),
+    "ridge-double-descent": ("J-7", "J-13", "M-17"),
+    "kernel-floor": ("L-13", "L-14"),
+    "annealed-penalty": ("D-8",),
+}
+"""Items of the lecture notes that the figures cover."""

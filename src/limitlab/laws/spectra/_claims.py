@@ -46,7 +46,7 @@ def sup_distance(eigenvalues: Array, law: MarchenkoPastur) -> float:
     return float(max(jumps.max(initial=0.0), abs(law.atom() - (count - ordered.size) / count)))
 
 
-@claim("J5", AREA, MarchenkoPastur, SampleCovariance, figure="marchenko-pastur")
+@claim("J5", AREA, MarchenkoPastur, SampleCovariance, figure="marchenko-pastur", items=("J-10",))
 def law_of_eigenvalues(check: Check) -> None:
     """The eigenvalues of X'X/n, with independent entries of variance 1 and p/n -> gamma, follow the Marchenko-Pastur law of
     ratio gamma. Its transform solves 1 + zS = S/(1 + gamma S), and inversion of the transform gives the law.
@@ -125,7 +125,7 @@ def _inversion() -> tuple[float, float, float]:
     return largest(gaps), float(errors[-1]), log_slope(heights, errors).value
 
 
-@claim("J6", AREA, MarchenkoPastur, figure="spectral-distance")
+@claim("J6", AREA, MarchenkoPastur, figure="spectral-distance", items=("J-11", "J-12"))
 def concentration(check: Check) -> None:
     """Deviations of the transform S_N(z) exceed t with probability at most C exp(-c N (Im z)^2 t^2), and quadratic forms
     (X'AX - tr A)/N with bounded A vanish at rate N^(-1/2).
@@ -193,7 +193,7 @@ def _form_spread(entries: str, sizes: Sequence[int], draws: int) -> tuple[Array,
     return np.array(ratios), np.array(errors), log_slope(sizes, deviations).value
 
 
-@claim("J7", AREA, MarchenkoPastur, figure="spectral-edges")
+@claim("J7", AREA, MarchenkoPastur, figure="spectral-edges", items=("J-9", "J-14"))
 def edges(check: Check) -> None:
     """The extreme non-zero eigenvalues tend to the edges (1 -+ sqrt(gamma))^2, at distances of order p^(-2/3). The smallest
     is eventually above every constant below the edge, but below the edge with probability 0.168.
@@ -252,7 +252,7 @@ def _mismatch(quick: bool) -> float:
 _AREA = "Kernels and lazy training"
 
 
-@claim("M13", _AREA, SquareMatrixEdge, MarchenkoPastur, figure="square-matrix")
+@claim("M13", _AREA, SquareMatrixEdge, MarchenkoPastur, figure="square-matrix", items=("M-17",))
 def conditioning(check: Check) -> None:
     """At n = d the condition number of the design is of order n, and for n/d different from 1 it is bounded.
 

@@ -208,3 +208,11 @@ FIGURES: dict[str, Callable[[bool], Figure]] = {
     "spectral-edges": edges,
     "square-matrix": square_matrix,
 }
+
+ITEMS = {
+    "marchenko-pastur": ("J-10",),
+    "spectral-distance": ("J-10",),
+    "spectral-edges": ("J-14",),
+    "square-matrix": ("M-17",),
+}
+"""Items of the lecture notes that the figures cover."""

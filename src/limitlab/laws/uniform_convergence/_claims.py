@@ -29,7 +29,7 @@ from limitlab.numerics.margin import hard_margin
 _AREA = "Uniform convergence and real networks"
 
 
-@claim("L1", _AREA, UniformConvergence, figure="uniform-deviation")
+@claim("L1", _AREA, UniformConvergence, figure="uniform-deviation", items=("L-5",))
 def linear_class(check: Check) -> None:
     """Over linear predictors of norm at most rho, empirical and population risk differ by order rho sqrt(d/n).
 
@@ -69,7 +69,7 @@ def linear_class(check: Check) -> None:
 WIDTHS = (1, 2, 4, 16, 64)
 
 
-@claim("L2", _AREA, UniformConvergence, figure="uniform-deviation", quick_decides=False)
+@claim("L2", _AREA, UniformConvergence, figure="uniform-deviation", quick_decides=False, items=("L-6", "D-22"))
 def two_layer_class(check: Check) -> None:
     """For two-layer networks of bounded l1 norm gamma the deviation is of order gamma sqrt(d/n) at every width.
 
@@ -148,7 +148,7 @@ def check_complexity(check: Check, draws: int) -> None:
 Array = NDArray[np.float64]
 
 
-@claim("L6", _AREA, FiniteClass, figure="classes")
+@claim("L6", _AREA, FiniteClass, figure="classes", items=("L-2",))
 def finite_class(check: Check) -> None:
     """One fixed model deviates by n^(-1/2), and the worst of M models by sqrt(2 log(2M)/n), to leading order.
 
@@ -177,7 +177,7 @@ def finite_class(check: Check) -> None:
     check.note("The leading term sqrt(2 log 2M) is too high by 0.4 to 0.6 for M up to 10,000. Only its growth is claimed.")
 
 
-@claim("L7", _AREA, ThresholdClass, figure="classes")
+@claim("L7", _AREA, ThresholdClass, figure="classes", items=("L-3", "L-4"))
 def infinite_class(check: Check) -> None:
     """Over an infinite class the deviation is of order sqrt(d_VC/n), for any number of parameters.
 

@@ -80,3 +80,9 @@ FIGURES: dict[str, Callable[[bool], Figure]] = {
     "uniform-deviation": uniform_deviation,
     "classes": classes,
 }
+
+ITEMS = {
+    "uniform-deviation": ("L-5", "L-6"),
+    "classes": ("L-2", "L-3"),
+}
+"""Items of the lecture notes that the figures cover."""

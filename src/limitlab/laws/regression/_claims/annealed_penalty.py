@@ -16,7 +16,7 @@ AREA = "Two-layer dynamics (DMFT)"
 Array = NDArray[np.float64]
 
 
-@claim("D12", AREA, EarlyStopping, FirstOrderDynamics, figure="annealed-penalty")
+@claim("D12", AREA, EarlyStopping, FirstOrderDynamics, figure="annealed-penalty", items=("D-8",))
 def changing_penalty(check: Check) -> None:
     """The limit covers a penalty that changes in time; a decaying penalty gives a lower final risk than no or a constant penalty.
 

@@ -29,7 +29,7 @@ NEIGHBOUR_LAWS = (
 )
 
 
-@claim("J3", AREA, NearestNeighbours, figure="nearest-neighbours-risk")
+@claim("J3", AREA, NearestNeighbours, figure="nearest-neighbours-risk", items=("J-5",))
 def neighbours(check: Check) -> None:
     """The test error of k nearest neighbours is tau^2 + E bias^2 + tau^2/k; one neighbour interpolates and its test error
     tends to 2 tau^2, and the best k gives the rate n^{-2 beta/(2 beta + d)}.
@@ -75,7 +75,7 @@ TORUS_CASES = ((1, 0.5, 0.3, 4), (1, 0.75, 0.3, 4), (2, 0.5, 0.6, 4))
 """Dimension, smoothness, singularity and number of octaves of the measured rate."""
 
 
-@claim("J4", AREA, SingularKernelSmoother, figure="interpolating-smoother-rate")
+@claim("J4", AREA, SingularKernelSmoother, figure="interpolating-smoother-rate", items=("J-6",))
 def interpolating_smoother(check: Check) -> None:
     """A kernel smoother with a singularity |x|^-a, 0 < a < d/2, tends to the noisy label at every sample and has the
     optimal rate n^{-2 beta/(2 beta + d)} at h = n^{-1/(2 beta + d)}.

@@ -38,7 +38,7 @@ CASES = (
 """Laws with three activations, widths below, at and above the threshold, and a target with a quadratic part."""
 
 
-@claim("T4", AREA, RandomFeaturesRidge, figure="random-features-double-descent")
+@claim("T4", AREA, RandomFeaturesRidge, figure="random-features-double-descent", items=("L-17", "M-18", "T-5"))
 def limiting_risk(check: Check) -> None:
     """The test error of ridge regression on random features tends to F1^2 B + (tau^2 + F*^2) V + F*^2 + tau^2 with explicit
     B and V, which depend on the activation through two moments; train error, norm and objective have limits from the same
@@ -82,7 +82,7 @@ LOW_SNR = RandomFeaturesRidge(width_ratio=30.0, sample_ratio=3.0, ridge=0.01, si
 """Counter-example in which, at a fixed ridge and rho = 0.2, a very wide model is worse than predicting zero."""
 
 
-@claim("T5", AREA, RandomFeaturesRidge, figure="random-features-double-descent")
+@claim("T5", AREA, RandomFeaturesRidge, figure="random-features-double-descent", items=("L-18", "M-19"))
 def double_descent(check: Check) -> None:
     """The risk peaks at N = n as lambda falls to 0 and falls again with width; at the best lambda it falls at every width.
     At a fixed lambda and a low signal-to-noise ratio the widest model is not always the best.
@@ -178,7 +178,7 @@ def simulated_peak(quick: bool) -> float:
     return means.pop(1.0) / max(means.values())
 
 
-@claim("T6", AREA, RandomFeaturesRidge, figure="random-features-ridge")
+@claim("T6", AREA, RandomFeaturesRidge, figure="random-features-ridge", items=("M-19", "T-4"))
 def optimal_ridge(check: Check) -> None:
     """In the wide limit the best ridge is 0 exactly if F1^2/(tau^2 + F*^2) >= mu1^2/mu*^2, and positive otherwise; below
     a certain width a positive ridge is best at every signal-to-noise ratio.
@@ -244,7 +244,7 @@ EQUIVALENT = (
 )
 
 
-@claim("T7", AREA, GaussianEquivalence, MarginEquivalence, RandomFeaturesRidge, figure="gaussian-equivalence")
+@claim("T7", AREA, GaussianEquivalence, MarginEquivalence, RandomFeaturesRidge, figure="gaussian-equivalence", items=("T-6",))
 def equivalence(check: Check) -> None:
     """Ridge regression has the same limiting errors on nonlinear random features and on noisy linear features mu0 + mu1 <w, x> + mu* z,
     if n and N are of the order of d. The gap falls like 1/d. For the largest margin the equality is a conjecture.
