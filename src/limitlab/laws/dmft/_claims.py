@@ -248,7 +248,15 @@ def energy_gap(law: TwoLayerDynamics, steps: int = 60) -> float:
     return float(np.abs(gaps[0]).max())
 
 
-@claim("D5", AREA, AdiabaticGrowth, TwoLayerDynamics, figure="adiabatic-growth", quick_decides=False, items=("L-19", "D-17", "D-19"))
+@claim(
+    "D5",
+    AREA,
+    AdiabaticGrowth,
+    TwoLayerDynamics,
+    figure="adiabatic-growth",
+    quick_decides=False,
+    items=("L-19", "D-17", "D-19"),
+)
 def growing_second_layer(check: Check) -> None:
     """On pure noise with a free second layer a = sqrt(m) gamma(t/m), linear at first and saturating at gamma_GF along an adiabatic curve.
 
@@ -607,7 +615,14 @@ def mean_field_equations(check: Check) -> None:
 KERNELS: dict[str, tuple[float, ...]] = {"square": (0, 0, 1.0), "cube": (0, 0, 0, 1.0), "mixed": (0, 0, 0.5, 0.5)}
 
 
-@claim("D3", AREA, InterpolationTransition, figure="interpolation-threshold", quick_decides=False, items=("L-19", "D-3", "D-12", "D-13", "D-14"))
+@claim(
+    "D3",
+    AREA,
+    InterpolationTransition,
+    figure="interpolation-threshold",
+    quick_decides=False,
+    items=("L-19", "D-3", "D-12", "D-13", "D-14"),
+)
 def interpolation_threshold(check: Check) -> None:
     """On pure noise with the second layer frozen at gamma sqrt(m), the train error reaches zero if and only if gamma > gamma_GF(alpha).
 

@@ -82,7 +82,16 @@ def sampled_loss(law: Any, z: Array, w: Array, extra: Array) -> Array:
     return np.asarray(-(np.logaddexp(w + law.field, -w - law.field) - math.log(2)))
 
 
-@claim("J16", AREA, OnlineSingleIndex, OnlinePCA, OnlineMixture, figure="online-sgd-recovery", quick_decides=False, items=("J-27", "J-28", "J-31", "J-32"))
+@claim(
+    "J16",
+    AREA,
+    OnlineSingleIndex,
+    OnlinePCA,
+    OnlineMixture,
+    figure="online-sgd-recovery",
+    quick_decides=False,
+    items=("J-27", "J-28", "J-31", "J-32"),
+)
 def sample_complexity(check: Check) -> None:
     """SGD with information exponent k = 1, 2, >= 3 needs samples of order N, N log N, N^(k-1).
 
@@ -447,7 +456,14 @@ TRANSITION_POINTS = ((0.5, 1.0), (1.0, 1.0), (1.3, 1.0), (0.8, 0.5), (1.3, 0.5))
 """Signal strength lambda and step c of the check."""
 
 
-@claim("J20", AREA, SpikedTensorDiffusion, figure="spiked-matrix-transition", quick_decides=False, items=("J-38", "J-39", "J-42"))
+@claim(
+    "J20",
+    AREA,
+    SpikedTensorDiffusion,
+    figure="spiked-matrix-transition",
+    quick_decides=False,
+    items=("J-38", "J-39", "J-42"),
+)
 def spiked_transition(check: Check) -> None:
     """The rescaled overlap of spiked matrix PCA is an Ornstein-Uhlenbeck process, unstable exactly above lambda = 1.
 
@@ -493,7 +509,9 @@ XOR_SIGMAS = 4.0
 """Largest distance of the share of successful networks from p_K, in standard errors."""
 
 
-@claim("J21", AREA, XorMixture, XorDynamics, figure="xor-success", quick_decides=False, items=("J-43", "J-44", "J-45", "J-46"))
+@claim(
+    "J21", AREA, XorMixture, XorDynamics, figure="xor-success", quick_decides=False, items=("J-43", "J-44", "J-45", "J-46")
+)
 def xor(check: Check) -> None:
     """The XOR mixture has critical regulariser 1/8, 39 components of fixed points at K = 4 and success probability p_K.
 

@@ -32,7 +32,14 @@ def feature_learning(width: int) -> TwoLayerDynamics:
     )
 
 
-@claim("L10", "Uniform convergence and real networks", RandomFeaturesRidge, TwoLayerDynamics, figure="kernel-floor", items=("L-13", "L-14", "L-15"))
+@claim(
+    "L10",
+    "Uniform convergence and real networks",
+    RandomFeaturesRidge,
+    TwoLayerDynamics,
+    figure="kernel-floor",
+    items=("L-13", "L-14", "L-15"),
+)
 def feature_learning_wins(check: Check) -> None:
     """The tangent (kernel) solution is statistically suboptimal; feature learning has an excess risk below the least one of kernels.
 

@@ -244,7 +244,9 @@ EQUIVALENT = (
 )
 
 
-@claim("T7", AREA, GaussianEquivalence, MarginEquivalence, RandomFeaturesRidge, figure="gaussian-equivalence", items=("T-6",))
+@claim(
+    "T7", AREA, GaussianEquivalence, MarginEquivalence, RandomFeaturesRidge, figure="gaussian-equivalence", items=("T-6",)
+)
 def equivalence(check: Check) -> None:
     """Ridge regression has the same limiting errors on nonlinear random features and on noisy linear features mu0 + mu1 <w, x> + mu* z,
     if n and N are of the order of d. The gap falls like 1/d. For the largest margin the equality is a conjecture.

@@ -25,7 +25,14 @@ POINTS = (-0.1, -1.0, 0.5 + 0.5j)
 """Arguments z at which the resolvent is compared, two negative ones (ridges) and one with real part in the bulk."""
 
 
-@claim("J8", "Implicit bias, interpolation, spectra", Ridge, EarlyStopping, figure="ridge-double-descent", items=("J-7", "J-13", "J-15", "M-17"))
+@claim(
+    "J8",
+    "Implicit bias, interpolation, spectra",
+    Ridge,
+    EarlyStopping,
+    figure="ridge-double-descent",
+    items=("J-7", "J-13", "J-15", "M-17"),
+)
 def double_descent(check: Check) -> None:
     """Least-norm regression has bias 0 and variance tau^2 gamma/(1 - gamma) for gamma = p/n < 1, bias r^2 (1 - 1/gamma) and
     variance tau^2/(gamma - 1) beyond; with any covariance, the resolvent of S tends to (kappa/-z)(Sigma + kappa)^-1.
