@@ -234,8 +234,8 @@ def phase_diagrams(check: Check) -> None:
     """For Q = K = V = I in high dimension the boundary of the phase diagram of clustering is the closed-form collapse time. Of four
     random ensembles two collapse, and two with V proportional to Q^T K stay in several groups.
 
-    The check compares half-collapse times for Q = K = V = I, extrapolated in the dimension, with the closed form. For random matrices it tests that the ensembles A and B
-    collapse and that C and D stay metastable.
+    The check compares half-collapse times for Q = K = V = I, extrapolated in the dimension, with the closed form. For random matrices it
+    tests that the ensembles A and B collapse and that C and D stay metastable.
     """
     from_table = []
     halves_of: dict[int, Array] = {}
