@@ -69,7 +69,7 @@ def one_run(law: MixtureAlignment, size: int, seed: int, blocks: int, times: Arr
     return averages
 
 
-@claim("J22", AREA, MixtureAlignment, figure="alignment-mixture", quick_decides=False)
+@claim("J22", AREA, MixtureAlignment, figure="alignment-mixture")
 def mixture_alignment(check: Check) -> None:
     """In a Gaussian mixture, SGD aligns with the outlier eigenspaces of Hessian and gradient matrix if there are enough test samples.
 
