@@ -181,20 +181,19 @@ def two_time_equations(check: Check) -> None:
         check.below(
             f"{name}: largest relative gap of the energy from the work of the speed", energy_gap(gaussian_model(name)), 1e-3
         )
-    runs = QUICK_RUNS if check.quick else FULL_RUNS
-    for name, (sizes, seeds) in runs.items():
+    for name, (sizes, seeds) in (QUICK_RUNS if check.quick else FULL_RUNS).items():
         model = gaussian_model(name)
-        observables = ("train_error", "test_error", "second_layer", "overlap")
-        (result,) = check.agree(
-            f"the solution for the Gaussian model, {name},",
-            model,
-            sizes=sizes,
-            seeds=seeds,
-            observables=[name for name in observables if _moves(model, name)],
-            seconds=20.0,
-        )
+        observables = [item for item in ("train_error", "test_error", "second_layer", "overlap") if _moves(model, item)]
+        if name.startswith("degree 3"):  # its tensors allow small dimensions only
+            result = check.compare(model, sizes, seeds, observables=observables, seconds=0.0)
+            check.true(f"the solution for the Gaussian model, {name}, does not disagree", result.verdict != "disagree")
+        else:
+            (result,) = check.agree(
+                f"the solution for the Gaussian model, {name},", model, sizes=sizes, seeds=seeds, observables=observables
+            )
         for row in result.rows:
             check.show(f"z of the {words(row.observable)}, {name}", row.z)
+            check.show(f"relative gap of the {words(row.observable)} that would be noticed, {name}", row.relative_half_width)
     noise = gaussian_model("degree 3, pure noise")
     limit = noise.theory()
     for t, value in zip((1, 3, 6), limit.train_error.values, strict=True):
@@ -216,8 +215,8 @@ QUICK_RUNS: dict[str, tuple[tuple[int, ...], int]] = {
 FULL_RUNS: dict[str, tuple[tuple[int, ...], int]] = {
     "linear neurons": ((100, 200, 400), 60),
     "degree 2": ((20, 40, 80), 100),
-    "degree 3, pure noise": ((8, 16, 32), 100),
-    "degree 3 with a target": ((8, 16, 32), 100),
+    "degree 3, pure noise": ((8, 16, 32), 24),
+    "degree 3 with a target": ((8, 16, 32), 24),
 }
 """Dimensions and numbers of draws of the Gaussian model, by example."""
 
@@ -676,20 +675,19 @@ def relaxation(check: Check) -> None:
     fit = fit_power_law(share_of, rates)
     check.near("threshold of the power law over gamma_GF", fit.threshold, 1, 0.06 if check.quick else 0.02)
     check.between("exponent of the power law", fit.exponent, 1.4, 3)
-    singular = essential_misfit(share_of - 1, rates)
-    power = power_misfit(share_of - 1, rates)
-    check.above("misfit of the essential singularity at gamma_GF over that of the power law", singular / power, 3)
     rate_under, _ = relaxation_rate(law, 0.7 * top, 64.0, 320)
     # The logarithmic slope rate * time is large for an exponential and stays below 1 if the error flattens to a plateau.
     check.below("log-log steepness of the train error at 0.7 gamma_GF", rate_under * 0.69 * 64.0, 1)
     if not check.quick:
+        singular, power = essential_misfit(share_of - 1, rates), power_misfit(share_of - 1, rates)
+        check.above("misfit of the essential singularity at gamma_GF over that of the power law", singular / power, 3)
         ratios = {0.28: 2000.0, 0.27: 1200.0, 0.26: 600.0, 0.25: 400.0, 0.24: 250.0}
         along = [
             asymptotic_rate(law.replace(samples_per_weight=ratio), top, end, relaxation_steps(end)).value
             for ratio, end in ratios.items()
         ]
         across = fit_power_law(list(ratios), along)
-        check.near_relative("threshold in alpha of the power law at fixed gamma", across.threshold, 0.3, 0.03)
+        check.near_relative("threshold in alpha of the power law at fixed gamma", across.threshold, 0.3, 0.02)
         check.show("exponent of the power law in alpha", across.exponent)
         for ratio, rate in zip(ratios, along, strict=True):
             check.show(f"rate at alpha = {ratio:g}", rate)
