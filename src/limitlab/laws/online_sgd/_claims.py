@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -392,7 +393,7 @@ def check_phase_paths(check: Check, phase: EffectiveDynamics) -> None:
     for size, runs in counts.items():
         paths = phase_paths(np.random.default_rng([18, size]), size, start, times, runs)
         flows = np.array(
-            [phase.flow(lambda u, n=size: placed(u, n), start, tuple(times), 8000, 2, seed=seed) for seed in range(6)]
+            [phase.flow(partial(placed, size=size), start, tuple(times), 8000, 2, seed=seed) for seed in range(6)]
         )
         gaps.append((paths.mean(axis=0) - flows.mean(axis=0)).ravel())
         errors.append(
@@ -471,9 +472,9 @@ def spiked_transition(check: Check) -> None:
         check.show(f"variance at lambda = {snr:g}, c = {step:g} in theory", variance)
     names = "lambda = 0.5, 1, 1.3 (c = 1) and 0.8, 1.3 (c = 1/2)"
     check.below(f"largest z of the extrapolated variance at {names}", largest(z), 4.0)
-    mean, error = pooled(np.array(ratios))
-    check.near("extrapolated variance over that of the process, mean over these points", mean, 1.0, 4 * error)
-    check.show("standard error of this mean", error)
+    average, spread = pooled(np.array(ratios))
+    check.near("extrapolated variance over that of the process, mean over these points", average, 1.0, 4 * spread)
+    check.show("standard error of this mean", spread)
     check.above(f"smallest Kolmogorov-Smirnov p-value of the normal law, N = {sizes[-1]}", smallest(p_values), 1e-4)
     below, above = (SpikedTensorDiffusion(snr=snr, step=1.0, times=(20.0,)) for snr in (0.99, 1.01))
     grown = float(above.theory().overlap_variance[0])
