@@ -80,7 +80,7 @@ def test_noise_that_grows_faster_is_noticed(monkeypatch):
         return type(found)({**found.exponents, "norm_eighth": found.norm_eighth + 0.5}, found.errors)
 
     monkeypatch.setattr(sgd_steps.SpikedTensor, "growth_exponents", faster)
-    assert len(failed("J32")) == 3
+    assert len(failed("J32")) == 4
 
 
 def test_a_penalty_that_stays_is_noticed(monkeypatch):

@@ -314,3 +314,14 @@ def test_exponent_none_means_flat_loss():
     law = OnlineSingleIndex(teacher="h3", student="relu")
     assert teacher_student_exponent(law.teacher, law.student).case == "none"
     np.testing.assert_allclose(law.population_slope(np.linspace(-0.9, 0.9, 7)), 0, atol=1e-12)
+
+
+@pytest.mark.parametrize(("order", "push", "shrink", "noise"), [(3, 6.0, 384.0, 456.0), (4, 20.0, 100.0, 120.0)])
+def test_the_distribution_of_the_recovery_time_has_the_mean_of_the_law(order, push, shrink, noise):
+    law = DiffusiveRecovery(order=order, push=push, shrink=shrink, noise=noise, level=0.5)
+    size, step = 4000, 0.05
+    times = np.linspace(0, 60 * law.mean(size, step), 40_001)
+    chance = law.cdf(times, size, step)
+    assert np.all(np.diff(chance) >= -1e-12)
+    assert chance[-1] > 1 - 1e-8
+    np.testing.assert_allclose(np.trapezoid(1 - chance, times), law.mean(size, step), rtol=5e-3)

@@ -171,9 +171,9 @@ class LogisticDescent(LabelledLaw):
     def predicted(self) -> Values:
         """Return the limits for t -> infinity of the margin of w(t), of |w(t)|/log t, and of the direction gap times log t over C."""
         if self.inputs is not None:
-            margin = self.flow.hard_margin
-            certified = max((margin.upper - margin.lower) / margin.margin, CLOSED_FORM)
-            return dict(margin=margin.margin, norm_growth=1 / margin.margin, gap_product=1.0, accuracy=certified)
+            solution = self.flow.hard_margin
+            certified = max((solution.upper - solution.lower) / solution.margin, CLOSED_FORM)
+            return dict(margin=solution.margin, norm_growth=1 / solution.margin, gap_product=1.0, accuracy=certified)
         limit = MaxMargin(ratio=self.ratio, link=self.link, link_strength=self.link_strength).evaluate()
         margin, error = float(limit["margin"]), float(limit["accuracy"])
         # gap_product divides two results of one integration, so its error is the tolerance of the integration of a draw

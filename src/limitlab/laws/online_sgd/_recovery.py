@@ -144,13 +144,13 @@ class DiffusiveRecovery:
         return (self.blow_up_time(step) - missing) / step
 
     def cdf(self, time: ArrayLike, size: int, scaled_step: float) -> Array:
-        """Return P(tau / N^{k-1} <= time) at dimension N, the distribution whose mean is `mean`.
+        """Return P(tau / N^{k-1} <= time) at dimension N. Its mean is `mean` if N is large.
 
         It is computed from the backward equation of the diffusion (11), which is stopped at u = level sqrt(N).
 
         >>> law = DiffusiveRecovery(order=3, push=6.0, shrink=384.0, noise=456.0, level=0.5)
         >>> law.cdf([2.0, 10.0, 40.0], 200, 0.05).round(3).tolist()
-        [0.0, 0.0, 0.0]
+        [0.046, 0.471, 0.947]
         """
         top = self.level * math.sqrt(size)
         marks, survival = _survival(self.order, self.push, self.shrink, self.noise, scaled_step, top)

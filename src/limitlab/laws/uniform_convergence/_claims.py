@@ -29,7 +29,7 @@ from limitlab.numerics.margin import hard_margin
 _AREA = "Uniform convergence and real networks"
 
 
-@claim("L1", _AREA, UniformConvergence, figure="uniform-deviation", items=("L-5",))
+@claim("L1", _AREA, UniformConvergence, figure="uniform-deviation", quick_decides=False)
 def linear_class(check: Check) -> None:
     """Over linear predictors of norm at most rho, empirical and population risk differ by order rho sqrt(d/n).
 
@@ -89,12 +89,12 @@ def two_layer_class(check: Check) -> None:
     growth = [values.mean() / by_width[1].mean() - 1 for values in by_width.values()]
     check.below("largest change of the deviation from width 1, the same data sets", largest(np.abs(growth)), 0.05)
     sizes, dims, fixed = ((50, 200), (5, 20), 100) if few else ((50, 200, 800), (5, 20, 80), 400)
-    for name, values, cases, target in (
+    for name, numbers, cases, target in (
         ("n", sizes, [(n, 5, 4) for n in sizes], -0.5),
         ("d", dims, [(fixed, d, 4) for d in dims], 0.5),
     ):
         runs = [deviations(*case, neurons=16, count=2 * draws) for case in cases]
-        exponent = log_slope(values, [part.mean() for part in runs], [standard_error(part) for part in runs])
+        exponent = log_slope(numbers, [part.mean() for part in runs], [standard_error(part) for part in runs])
         check.near(
             f"exponent in {name} of the deviation, networks of 4 neurons", exponent.value, target, 4 * exponent.error + 0.05
         )
@@ -114,7 +114,9 @@ def check_complexity(check: Check, draws: int) -> None:
     for n, d in ((100, 10),) if check.quick else ((200, 10), (400, 20)):
         X = np.random.default_rng([n, d]).standard_normal((n, d))
         single = rademacher_two_layer(X, 1.5, draws=draws, starts=16)
-        patterns = 1 - 2.0 * np.random.default_rng(0).integers(0, 2, (draws, n))  # those of `rademacher_two_layer`
+        patterns = np.asarray(
+            1 - 2.0 * np.random.default_rng(0).integers(0, 2, (draws, n)), dtype=np.float64
+        )  # those of `rademacher_two_layer`
 
         def value(width: int, norm: Norm, X: Array = X, patterns: Array = patterns) -> float:
             return float(
