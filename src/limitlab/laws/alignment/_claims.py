@@ -152,7 +152,7 @@ def second_layer_values(
     return pairs.values, alignment(v, pairs, 4)
 
 
-@claim("J23", AREA, XorAlignment, XorMixture, figure="alignment-xor", quick_decides=False)
+@claim("J23", AREA, XorAlignment, XorMixture, figure="alignment-xor", quick_decides=False, items=("J-54", "J-57", "J-61"))
 def xor_alignment(check: Check) -> None:
     """In the XOR mixture the weights of each layer align with the outliers of this layer's Hessian block, and the block of the second
     layer has one outlier per captured cluster.

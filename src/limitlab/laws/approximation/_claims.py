@@ -216,7 +216,7 @@ def _few_tangent_neurons(dimension: int) -> float:
     return float(unexplained_exact(w, 3, shifted_tanh, "nt", np.eye(dimension)[0])[0])
 
 
-@claim("T1", AREA, QuadraticTarget, figure="quadratic-targets", quick_decides=False)
+@claim("T1", AREA, QuadraticTarget, figure="quadratic-targets", quick_decides=False, items=("T-8", "T-9"))
 def quadratic_targets(check: Check) -> None:
     """For quadratic targets the risks of random features, tangent features and networks with N = psi d neurons have exact limits.
 

@@ -80,7 +80,7 @@ def half_time(law: MeanFieldParticles, size: int, draws: int) -> float:
     return float(np.interp(-risk[0] / 2, -risk, times))
 
 
-@claim("M2", AREA, TwoGaussians, figure="two-gaussians", quick_decides=False)
+@claim("M2", AREA, TwoGaussians, figure="two-gaussians", quick_decides=False, items=("M-6",))
 def sgd_and_the_equation(check: Check) -> None:
     """SGD and the PDE for two centred Gaussians have the same risk curves and radius distributions.
 

@@ -425,7 +425,7 @@ def check_phase_paths(check: Check, phase: EffectiveDynamics) -> None:
     )
 
 
-@claim("J19", AREA, SpikedTensor, figure="spiked-matrix-phases", quick_decides=False)
+@claim("J19", AREA, SpikedTensor, figure="spiked-matrix-phases", quick_decides=False, items=("J-38", "J-39", "J-41"))
 def spiked_flow(check: Check) -> None:
     """Spiked tensor PCA at the critical step follows an ODE whose fixed points depend on the signal strength.
 

@@ -252,7 +252,7 @@ def _mismatch(quick: bool) -> float:
 _AREA = "Kernels and lazy training"
 
 
-@claim("M13", _AREA, SquareMatrixEdge, MarchenkoPastur, figure="square-matrix", quick_decides=False)
+@claim("M13", _AREA, SquareMatrixEdge, MarchenkoPastur, figure="square-matrix", quick_decides=False, items=("M-17",))
 def conditioning(check: Check) -> None:
     """At n = d the condition number of the design is of order n, and for n/d different from 1 it is bounded.
 

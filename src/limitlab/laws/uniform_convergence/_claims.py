@@ -29,7 +29,7 @@ from limitlab.numerics.margin import hard_margin
 _AREA = "Uniform convergence and real networks"
 
 
-@claim("L1", _AREA, UniformConvergence, figure="uniform-deviation", quick_decides=False)
+@claim("L1", _AREA, UniformConvergence, figure="uniform-deviation", quick_decides=False, items=("L-5",))
 def linear_class(check: Check) -> None:
     """Over linear predictors of norm at most rho, empirical and population risk differ by order rho sqrt(d/n).
 
