@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from limitlab.errors import Refused
 from limitlab.laws.dmft._bounds import bound_diagnostics
 from limitlab.laws.dmft._finite.gaussian_model import Monomials
 from limitlab.laws.dmft._finite.training import Samples, kicked_responses

@@ -279,7 +279,7 @@ def two_time_functions(check: Check) -> None:
             check.show(f"{case}, extrapolated from d = {sizes[1]} and {sizes[2]}", value)
             check.show(f"standard error of {case}", spread)
     for symbol, name in zip(("C_d", "C_o", "v", "a"), (*WEIGHTS, "overlap", "second_layer"), strict=True):
-        gaps = [float(np.abs(runs[name] - limit[name]).values.reshape(draws, -1).max(axis=1).mean()) for runs in batches]
+        gaps = [float(np.abs((runs[name] - limit[name]).values).reshape(draws, -1).max(axis=1).mean()) for runs in batches]
         low, high = (-0.75, -0.3) if check.quick else (-0.6, -0.4)
         check.between(f"exponent in d of the largest gap of {symbol} up to t = 2", log_slope(sizes, gaps).value, low, high)
         check.show(f"largest gap of {symbol} at d = {sizes[-1]}", gaps[-1])
