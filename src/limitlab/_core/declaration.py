@@ -302,13 +302,19 @@ VOCABULARY: dict[str, Observable] = {name: Observable(*words) for name, words in
 """Observables with the same meaning in every law that has them."""
 
 
-def shared(*names: str, rate: float | None = None, scalar: bool = False, compared: bool = True) -> dict[str, Observable]:
+def shared(
+    *names: str,
+    rate: float | None = None,
+    scalar: bool = False,
+    dims: tuple[str, ...] | None = None,
+    compared: bool = True,
+) -> dict[str, Observable]:
     """Return observables of the vocabulary, to be used together with observables that the law declares.
 
     >>> list(shared("bias", "variance") | {"gcv": observable("generalised cross-validation score")})
     ['bias', 'variance', 'gcv']
     """
-    return declared(dict.fromkeys(names, Observable(rate=rate, scalar=scalar, compared=compared)))
+    return declared(dict.fromkeys(names, Observable(rate=rate, scalar=scalar, dims=dims, compared=compared)))
 
 
 def declared(names: Collection[str]) -> dict[str, Observable]:

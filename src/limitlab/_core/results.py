@@ -68,16 +68,21 @@ def to_dataset(
         if dims is not None:
             own_dims = dims[name]
         else:
-            own_dims = (
-                axes[: array.ndim]
-                if meta.dims is None
-                else [dim for dim in meta.dims if dim not in lines or lines[dim].ndim]
-            )
+            own_dims = axes[: array.ndim] if meta.dims is None else own_dimensions(meta.dims, lines)
         error = {"numerical_error": errors[name]} if math.isfinite(errors.get(name, math.inf)) else {}
         data[name] = xr.Variable(own_dims, array, dict(long_name=meta.long_name, symbol=meta.symbol) | error)
     result = xr.Dataset(data, coords={**lines, **(coords or {})}, attrs=about)
     describe_coordinates(law, result)
     return result
+
+
+def own_dimensions(dims: Sequence[str], lines: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the dimensions that an observable declares, without coordinates with a single value.
+
+    >>> own_dimensions(("time", "particle"), {"time": 2.0})
+    ('particle',)
+    """
+    return tuple(dim for dim in dims if dim not in lines or np.ndim(lines[dim]))
 
 
 def _provenance(

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from limitlab._core.cost import check_draw, single_threaded
 from limitlab._core.draws import digest, identity, plain_parameters
 from limitlab._core.law import Law
-from limitlab._core.results import absolute_errors
+from limitlab._core.results import absolute_errors, own_dimensions
 from limitlab.errors import Refused
 from limitlab.lab.engines import Engine, check_engine, completed
 from limitlab.lab.progress import Progress, ProgressOption
@@ -117,7 +117,11 @@ class LawTask:
         coords = {name: axis for name, axis in coordinates_of(self.law).items() if axis.ndim}
         axes = (*(name for name, _ in self.arrays), *coords)
         metas = type(self.law).all_outputs()
-        dims = {name: metas[name].dims or axes[: value.ndim] for name, value in observables.items()}
+        lines = self.law.coordinates()
+        dims = {
+            name: axes[: value.ndim] if (own := metas[name].dims) is None else own_dimensions(own, lines)
+            for name, value in observables.items()
+        }
         errors = absolute_errors(observables, values.get("accuracy")) if self.size is None else {}
         return Cell(observables, dims, coords, errors)
 

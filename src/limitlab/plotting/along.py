@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from limitlab._core.draws import mean_and_error
 from limitlab._core.law import Law
+from limitlab._core.results import own_dimensions
 from limitlab.errors import did_you_mean
 from limitlab.plotting.panels import drawable, geometric
 from limitlab.plotting.style import simulation_points, theory_line
@@ -184,7 +185,11 @@ def _coordinate_first(values: Mapping[str, Any], law: Law, coordinate: str) -> d
     arrays = {}
     for name, value in values.items():
         meta = type(law).outputs().get(name)
-        dims = lines if meta is None or meta.dims is None else list(meta.dims)
+        dims = (
+            lines
+            if meta is None or meta.dims is None
+            else list(own_dimensions(meta.dims, {**law.coordinates(), dimension: [0.0]}))
+        )
         if name != "accuracy" and dimension in dims and np.ndim(value):
             arrays[name] = np.moveaxis(np.asarray(value), dims.index(dimension), 0)
     return arrays

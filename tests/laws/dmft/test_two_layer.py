@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from limitlab.laws.dmft._bounds import bound_diagnostics
 from limitlab.laws.dmft._finite.gaussian_model import Monomials
+from limitlab.laws.dmft._finite.training import Samples, kicked_responses
 from limitlab.laws.dmft.two_layer import TwoLayerDynamics
 from limitlab.testing import check_law
 from references import reference
@@ -260,6 +261,61 @@ def test_growth_laws_hold_with_bounded_ratios() -> None:
         assert bounds["growth_ratio"].max() <= 1 + 1e-12
         ratios.append(bounds["gap_ratio"].max())
     assert ratios[2] < ratios[0] * 1.2
+
+
+# -- correlations at two times ------------------------------------------------------------------------------------------------
+
+
+def test_correlations_at_two_times_have_their_symmetries_and_limits() -> None:
+    times = (0.0, 0.5, 1.3, 2.0)
+    law = TwoLayerDynamics(width=3, sample_ratio=3, times=times, earlier=times, solver_steps=200, **SINGLE_INDEX)
+    limit = law.theory()
+    same, other = limit.same_neuron_correlation.values, limit.other_neuron_correlation.values
+    np.testing.assert_allclose(same, same.T, atol=1e-12)
+    np.testing.assert_allclose(other, other.T, atol=1e-12)
+    np.testing.assert_allclose(np.diag(same), 1.0, atol=1e-12)
+    np.testing.assert_allclose(np.diag(other), limit.correlation, atol=1e-6)  # two interpolations
+    from_start = law.replace(earlier=0.0).theory()
+    assert from_start.same_neuron_correlation.dims == ("time",)
+    np.testing.assert_allclose(same[:, 0], from_start.same_neuron_correlation, atol=1e-6)
+    np.testing.assert_allclose(other[:, 0], from_start.other_neuron_correlation, atol=1e-6)
+    functions = law.two_time(200)
+    assert abs(float(functions.C_d[200, 50]) - same[3, 1]) < 1e-4
+    assert abs(float(functions.C_o[200, 50]) - other[3, 1]) < 1e-4
+
+
+def test_earlier_times_do_not_change_the_other_observables() -> None:
+    law = TwoLayerDynamics(times=(1.0, 2.0))
+    both = law.replace(earlier=(0.0, 1.0))
+    for name in ("train_error", "test_error", "second_layer", "overlap", "correlation"):
+        np.testing.assert_array_equal(law.theory()[name], both.theory()[name])
+        np.testing.assert_array_equal(law.simulate(20, 3)[name], both.simulate(20, 3)[name])
+    drawn = both.simulate(20, 3)
+    assert abs(float(drawn.same_neuron_correlation[0, 1]) - 1) < 1e-12
+    assert abs(float(drawn.other_neuron_correlation[0, 1] - drawn.correlation[0])) < 1e-12
+
+
+def test_a_thinned_history_has_no_correlations_with_later_times() -> None:
+    with pytest.raises(ValueError, match="memory_points"):
+        TwoLayerDynamics(memory_points=5, earlier=1.0)
+    assert TwoLayerDynamics(memory_points=5).theory().same_neuron_correlation.shape == (5,)
+
+
+def test_a_measured_response_solves_the_linearised_flow() -> None:
+    """Kicks along all directions of the tangent space of a linear neuron average to the trace of a matrix exponential."""
+    rng = np.random.default_rng(0)
+    d, n, lag = 6, 30, 0.3
+    data, w = rng.standard_normal((n, d)), np.eye(d)[:1]
+    data[:, 0] -= (
+        data[:, 1:] @ np.linalg.lstsq(data[:, 1:], data[:, 0], rcond=None)[0]
+    )  # the direction of w has no cross terms
+    labels = 3.0 * data[:, 0]  # so that w is a point of rest
+    samples = Samples(labels, lambda v: (data @ v.T, lambda b: b.T @ data), d)
+    same, _ = kicked_responses(rng, samples, w, np.ones(1), np.array([lag]), 0.01, 0.0, kicks=400)
+    gram = data.T @ data / d
+    pull = float(gram[0, 0]) * (3.0 - 1.0)  # of the sphere: the velocity along w, which the projection removes
+    rates = np.linalg.eigvalsh(gram[1:, 1:]) + pull
+    assert abs(float(same[0]) - float(np.mean(np.exp(-rates * lag)))) < 0.02
 
 
 # -- simulations -----------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Claims about the dynamics of two-layer networks (D1 to D11, D13, D14)."""
+"""Claims about the dynamics of two-layer networks (D1 to D11, D13 to D19)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.lab.check import Check, Number, largest, log_slope, smallest, standard_error, words
+from limitlab._core.draws import mean_and_error
+from limitlab.lab.check import Check, Number, largest, log_slope, sigmas, smallest, standard_error, words
 from limitlab.lab.claims import claim
 from limitlab.laws.dmft._bounds import bound_diagnostics
 from limitlab.laws.dmft._finite.multi_index import network_risk, one_pass_sgd, population_flow, random_weights
@@ -26,6 +27,7 @@ from limitlab.laws.dmft.population import MeanFieldSingleIndex, PopulationFlow
 from limitlab.laws.dmft.two_layer import TwoLayerDynamics
 from limitlab.models.activations import Activation
 from limitlab.numerics.spectra.marchenko_pastur import quadrature
+from limitlab.numerics.two_time import romberg_table
 
 Array = NDArray[np.float64]
 
@@ -247,6 +249,78 @@ def energy_gap(law: TwoLayerDynamics, steps: int = 60) -> float:
     for order in (1, 2, 3):
         gaps = [(2**order * fine - coarse) / (2**order - 1) for coarse, fine in pairwise(gaps)]
     return float(np.abs(gaps[0]).max())
+
+
+WEIGHTS = ("same_neuron_correlation", "other_neuron_correlation")
+
+
+@claim("D15", AREA, TwoLayerDynamics, quick_decides=False, items=("D-7",))
+def two_time_functions(check: Check) -> None:
+    """Correlations of the weights at two times, their responses, overlaps and second layer converge to the solution of the two-time
+    equations, uniformly on bounded times.
+
+    Measured for neurons of degree 2 in the Gaussian model: C_d(t, s) and C_o(t, s) at three pairs of times, extrapolated from two
+    dimensions, and the largest gap of these functions, of v and of a on a grid of times up to 2, with its exponent in d, which is -1/2.
+    The responses R_d(t, s) and R_o(t, s) are measured by a kick of every neuron at the time s.
+    """
+    grid = np.linspace(0.25, 2.0, 8)
+    law = gaussian_model("degree 2").replace(times=tuple(grid), earlier=(0.0, *grid[:-1]))
+    sizes, draws = ((10, 20, 40), 100) if check.quick else ((20, 40, 80), 200)
+    limit, batches = law.theory(), [law.simulate_batch(size, range(draws)) for size in sizes]
+    for symbol, name in zip(("C_d", "C_o"), WEIGHTS, strict=True):
+        for t, s in PAIRS:
+            case, at = f"{symbol}({t:g}, {s:g})", dict(time=t, earlier=s)
+            target = float(limit[name].sel(at))
+            (_, _), (coarse, e), (fine, error) = (mean_and_error(runs[name].sel(at).values) for runs in batches)
+            value, spread = float(2 * fine - coarse), float(np.hypot(2 * error, e))  # the gap falls like 1/d
+            check.below(
+                f"{case}: distance from the equations in standard errors, extrapolated", abs(value - target) / spread, 4
+            )
+            check.show(case, target)
+            check.show(f"{case}, extrapolated from d = {sizes[1]} and {sizes[2]}", value)
+            check.show(f"standard error of {case}", spread)
+    for symbol, name in zip(("C_d", "C_o", "v", "a"), (*WEIGHTS, "overlap", "second_layer"), strict=True):
+        gaps = [float(np.abs((runs[name] - limit[name]).values).reshape(draws, -1).max(axis=1).mean()) for runs in batches]
+        low, high = (-0.75, -0.3) if check.quick else (-0.6, -0.4)
+        check.between(f"exponent in d of the largest gap of {symbol} up to t = 2", log_slope(sizes, gaps).value, low, high)
+        check.show(f"largest gap of {symbol} at d = {sizes[-1]}", gaps[-1])
+    measured = drawn_responses(law, 40, 60 if check.quick else 300)
+    for symbol, columns in zip(("R_d", "R_o"), measured, strict=True):
+        for (t, s), values in zip(PAIRS, columns.T, strict=True):
+            case, target = f"{symbol}({t:g}, {s:g})", response(law, symbol, t, s)
+            check.below(f"{case}: distance from the equations in standard errors", sigmas(values, target), 4)
+            check.show(case, target)
+            check.show(f"{case} at d = 40", float(values.mean()))
+            check.show(f"standard error of {case}", standard_error(values))
+
+
+PAIRS = ((2.0, 0.0), (2.0, 1.0), (1.0, 0.0))
+"""Pairs (t, s) of times."""
+
+
+def drawn_responses(law: TwoLayerDynamics, size: int, draws: int) -> Array:
+    """Return R_d(t, s) and R_o(t, s) of every draw, as an array of shape (2, draws, number of `PAIRS`)."""
+    from limitlab.laws.dmft._finite.training import gradient_flow, kicked_responses
+
+    rows = []
+    for seed in range(draws):
+        draw = law.draw(size, seed)
+        data, _, w, a = law.training_set(draw)
+        track = gradient_flow(data, w, a, np.array([1.0]), law.step, law.speed)
+        early = kicked_responses(draw.rng, data, w, a, np.array([1.0, 2.0]), law.step, law.speed)
+        late = kicked_responses(draw.rng, data, track.w[0], track.a[0], np.array([1.0]), law.step, law.speed)
+        rows.append([[first[1], second[0], first[0]] for first, second in zip(early, late, strict=True)])
+    return np.moveaxis(np.array(rows), 1, 0)
+
+
+def response(law: TwoLayerDynamics, symbol: str, time: float, earlier: float) -> float:
+    """Return R_d or R_o at two times, extrapolated from three grids."""
+    levels = []
+    for steps in (50, 100, 200):
+        functions = law.two_time(steps)
+        step = float(functions.time[1])
+        levels.append(functions[symbol].values[round(time / step), round(earlier / step)])
+    return float(romberg_table(levels)[0])
 
 
 @claim(

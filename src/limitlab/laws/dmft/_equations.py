@@ -203,6 +203,7 @@ class ExchangeableNeurons:
         "instant",
         "same_neuron_correlation",
         "same_neuron_response",
+        "other_neuron_correlation",
         "fastest_rate",
     )
 
@@ -268,6 +269,7 @@ class ExchangeableNeurons:
             "instant": sides.instant,
             "same_neuron_correlation": float(c_plus[0] + (m - 1) * c_minus[0]) / m,
             "same_neuron_response": float(r_plus[0] + (m - 1) * r_minus[0]) / m,
+            "other_neuron_correlation": float(c_plus[0] - c_minus[0]) / m,
             "fastest_rate": max(abs(rate) for rate in rates.values()),
         }
         return Flow(rates, forcings, observed)

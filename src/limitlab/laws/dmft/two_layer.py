@@ -24,12 +24,13 @@ from pydantic import model_validator
 
 from limitlab._core.cost import Cost, latest
 from limitlab.errors import ConvergenceError, Refused
-from limitlab.laws import Draw, Experiment, Values, parameter
+from limitlab.laws import Draw, Experiment, Values, observable, parameter, shared
 from limitlab.laws.dmft._finite.gaussian_model import monomials
 from limitlab.laws.dmft._parameters import TwoLayerStart, check_correlation
 
 if TYPE_CHECKING:
     from limitlab.laws.dmft._equations import ExchangeableNeurons
+    from limitlab.laws.dmft._finite.training import Samples
     from limitlab.numerics.two_time import Extrapolated, Progress, Solution
 
 __all__ = ["TwoLayerDynamics"]
@@ -44,6 +45,11 @@ POINTS = 10
 
 STEPS = {"gaussian": 0.25, "network": 0.1, "sgd": 0.02}
 """Time steps of the simulations, multiplied by the fastest rate at the start. Single samples of a network can relax much faster."""
+
+SURFACE = ("time", "earlier")
+"""Dimensions of the correlations of the weights at two times."""
+
+CORRELATIONS = ("same_neuron_correlation", "other_neuron_correlation")
 
 CAVEAT = "exact for the Gaussian model; for a real network the error does not vanish with d, but shrinks with the width"
 
@@ -74,8 +80,17 @@ class TwoLayerDynamics(TwoLayerStart):
     )
     references = ("montanari2025dynamical",)
     page = "two_layer_dynamics"
-    observables = ("train_error", "test_error", "second_layer", "overlap", "correlation")
+    observables = {
+        **shared("train_error", "test_error", "second_layer", "overlap", "correlation", dims=("time",)),
+        "same_neuron_correlation": observable(
+            "correlation of a neuron with itself at the earlier time", "C_d(t,s)", dims=SURFACE
+        ),
+        "other_neuron_correlation": observable(
+            "correlation of a neuron with another one at the earlier time", "C_o(t,s)", dims=SURFACE
+        ),
+    }
     simulation = Experiment(sizes=(10, 20, 40), draws=100)
+    revision = 2
     # A kernel and a target of degree two, neurons that are correlated at the start, noise; second layer free and frozen
     points = (
         dict(
@@ -89,6 +104,7 @@ class TwoLayerDynamics(TwoLayerStart):
             sample_ratio=2.0,
             noise=0.5,
             times=(0.5, 1.0, 2.0),
+            earlier=(0.0, 1.0),
         ),
         dict(
             kernel=(0.0, 0.4, 0.6),
@@ -102,6 +118,7 @@ class TwoLayerDynamics(TwoLayerStart):
             noise=0.4,
             frozen=True,
             times=(0.5, 1.0, 2.0),
+            earlier=0.5,
         ),
     )
 
@@ -110,6 +127,14 @@ class TwoLayerDynamics(TwoLayerStart):
     noise: float = parameter(0.5, least=0)
     start_correlation: float | None = parameter(None, note="None: the square of start_overlap", least=-1, most=1)
     frozen: bool = parameter(False, "whether the second layer is fixed at its start")
+    earlier: float | tuple[float, ...] = parameter(
+        0.0,
+        "earlier times",
+        note="second times of the correlations of the weights",
+        symbol="s",
+        kind="coordinate",
+        least=0,
+    )
     solver_steps: int = parameter(
         400,
         note="time steps of the finest of the three grids that are extrapolated",
@@ -149,6 +174,19 @@ class TwoLayerDynamics(TwoLayerStart):
             )
         return self
 
+    @model_validator(mode="after")
+    def _whole_history(self) -> Self:
+        if self.memory_points and np.any(self.earlier):
+            raise Refused(
+                f"memory_points = {self.memory_points} is not allowed with earlier = {self.earlier}: correlations with a time after "
+                "the start need the whole history; use memory_points = None or 0"
+            )
+        return self
+
+    def natural_scale(self, observable: str) -> float:
+        """Return the norm of a neuron as the scale of the correlation with another neuron, which may be near zero."""
+        return 1.0 if observable == "other_neuron_correlation" else 0.0
+
     @property
     def correlation_at_start(self) -> float:
         """The correlation C_o(0, 0) of two neurons at the start."""
@@ -180,11 +218,13 @@ class TwoLayerDynamics(TwoLayerStart):
         """
         from limitlab.numerics.two_time import march
 
-        last = float(np.max(self.times)) if end is None else end
+        last = max(float(np.max(self.times)), float(np.max(self.earlier))) if end is None else end
         return march(self.system(), last or 1.0, steps, per_octave=self._points(steps) or None, progress=progress, **options)
 
     def _points(self, steps: int) -> int:
         """Return the points per octave that a march with `steps` steps stores, where 0 means all of them."""
+        if np.any(self.earlier):
+            return 0
         return self.memory_points if self.memory_points is not None else (POINTS if steps > DENSE_STEPS else 0)
 
     def solve(self, names: tuple[str, ...] | None = None, levels: int = 3) -> Extrapolated:
@@ -192,27 +232,47 @@ class TwoLayerDynamics(TwoLayerStart):
 
         If the history is thinned, the error estimates include the change of the result with twice as many stored points.
 
-        `names` may also contain "multiplier" (nu), "residual_response" (the integral of R_A), "same_neuron_correlation" (C_d(t, 0)) and
-        "same_neuron_response" (R_d(t, 0)).
+        `names` may also contain "multiplier" (nu), "residual_response" (the integral of R_A) and "same_neuron_response" (R_d(t, 0)).
+        Correlations of the weights have a second axis of the earlier times, unless `earlier` is a single number.
         """
-        from limitlab.numerics.two_time import at_times, extrapolate
+        from limitlab.numerics.two_time import extrapolate
 
         times = np.atleast_1d(np.asarray(self.times, dtype=float))
-        result = extrapolate(self.march, self.solver_steps, times, levels, names or tuple(self.observables))
+        result = extrapolate(self.march, self.solver_steps, times, levels, names or tuple(self.observables), self._read)
         if points := self._points(self.solver_steps):
             coarse = max(self.solver_steps // 2 ** (levels - 1), 8)
             few, many = (self.replace(memory_points=p).march(coarse) for p in (points, 2 * points))
             for name, error in result.errors.items():  # thinning changes the finest grid more, by less than a factor 2
-                error += 2 * np.abs(at_times(few, name, times) - at_times(many, name, times))
+                error += 2 * np.abs(self._read(few, name, times) - self._read(many, name, times))
         return result
 
-    def predicted(self, times: Floats) -> Values:
-        """Return the limit at the times of the law, with the error estimates of the extrapolation over grids.
+    def _read(self, solution: Solution, name: str, times: Floats) -> Floats:
+        """Return a function of a solution at the times, or a correlation of the weights at the times and the earlier times."""
+        from limitlab.numerics.two_time import at_times, interpolate
+
+        earlier = np.atleast_1d(np.asarray(self.earlier, dtype=float))
+        if name not in CORRELATIONS or not np.any(earlier):
+            values = at_times(solution, name, times)  # the recorded correlations are those with the start
+            return values[:, None] if name in CORRELATIONS and np.ndim(self.earlier) else values
+        m, plus = self.width, solution.two_time("C+")
+        minus = solution.two_time("C-") if m > 1 else plus
+        lower = (plus + (m - 1) * minus) / m if name == "same_neuron_correlation" else (plus - minus) / m
+        along = interpolate(solution.times, lower + np.tril(lower, -1).T, times)
+        surface = interpolate(solution.times, along.T, earlier).T
+        return surface if np.ndim(self.earlier) else surface[:, 0]
+
+    def predicted(self, times: Floats, earlier: Floats) -> Values:
+        """Return the limit at the times and the earlier times of the law, with the error estimates of the extrapolation over grids.
 
         The notes give the product of step and fastest local rate, and whether a train error below zero was clipped.
         """
         solved = _solved(self)
-        return {**solved.values, "notes": dict(step_times_rate=solved.stiffness, train_error_clipped=int(solved.clipped))}
+        surfaces = {name: np.reshape(solved.values[name], (times.size, earlier.size)) for name in CORRELATIONS}
+        return {
+            **solved.values,
+            **surfaces,
+            "notes": dict(step_times_rate=solved.stiffness, train_error_clipped=int(solved.clipped)),
+        }
 
     def caveat(self) -> str:
         """Return the caveat that names the model for which the equations are exact."""
@@ -235,8 +295,30 @@ class TwoLayerDynamics(TwoLayerStart):
         coords = {"time": solution.times, "earlier": solution.times}
         return xr.Dataset({name: (("time", "earlier"), array) for name, array in data.items()}, coords)
 
-    def measured(self, draw: Draw, times: Floats) -> Values:
+    def measured(self, draw: Draw, times: Floats, earlier: Floats) -> Values:
         """Train a random start on random samples, by gradient flow or by stochastic descent."""
+        from limitlab.laws.dmft._finite import training
+
+        data, direction, w, a = self.training_set(draw)
+        times, earlier = times.ravel(), earlier.ravel()
+        visited = np.union1d(times, earlier[earlier > 0])
+        if self.experiment_model == "sgd":
+            batch = max(1, draw.count("sample_ratio") // 10)
+            whole = training.stochastic_descent(data, w, a, visited, self.step, self.speed, batch, draw.rng)
+        else:
+            whole = training.gradient_flow(data, w, a, visited, self.step, self.speed)
+        track = whole.at(np.searchsorted(visited, times))
+        first = [w if s == 0 else whole.w[np.searchsorted(visited, s)] for s in earlier]
+        same, other = training.two_time_correlations(track.w, first)
+        return {
+            "train_error": track.train_error(data),
+            **training.observables(track, self.kernels(), direction, self.noise),
+            "same_neuron_correlation": same,
+            "other_neuron_correlation": other,
+        }
+
+    def training_set(self, draw: Draw) -> tuple[Samples, Floats, Floats, Floats]:
+        """Return random samples, the direction of the target, and the first and second layer at the start."""
         from limitlab.laws.dmft._finite import gaussian_model, training
 
         rng, kernels, n = draw.rng, self.kernels(), draw.count("sample_ratio")
@@ -249,14 +331,17 @@ class TwoLayerDynamics(TwoLayerStart):
             assert self.activation is not None
             functions = training.network_functions(self.activation, self.target_function)
             data = training.network_samples(rng, functions, n, direction, self.noise)
-        a = np.full(self.width, self.start_second_layer)
-        step = STEPS[self.experiment_model] / max(1.0, self.fastest_rate())
-        speed = 0.0 if self.frozen else 1.0
-        if self.experiment_model == "sgd":
-            track = training.stochastic_descent(data, w, a, times, step, speed, max(1, n // 10), rng)
-        else:
-            track = training.gradient_flow(data, w, a, times, step, speed)
-        return {"train_error": track.train_error(data), **training.observables(track, kernels, direction, self.noise)}
+        return data, direction, w, np.full(self.width, self.start_second_layer)
+
+    @property
+    def step(self) -> float:
+        """The time step of the experiment."""
+        return STEPS[self.experiment_model] / max(1.0, self.fastest_rate())
+
+    @property
+    def speed(self) -> float:
+        """The factor of the speed of the second layer, which is 0 if that layer is frozen."""
+        return 0.0 if self.frozen else 1.0
 
     def fastest_rate(self) -> float:
         """Return L_+ at the start, the rate of the mean neuron, eq. (6)."""
@@ -278,6 +363,7 @@ class _Solved(NamedTuple):
 def _solved(law: TwoLayerDynamics) -> _Solved:
     result = law.solve()
     scale = {name: max(float(np.max(np.abs(value))), 1e-6) for name, value in result.values.items()}
+    scale["other_neuron_correlation"] = 1.0  # that of unit vectors, because the correlation may vanish
     accuracy = max(float(np.max(result.errors[name])) / scale[name] for name in result.values)
     finest = result.finest
     stiffness = float(np.max(finest.paths["fastest_rate"]) * finest.times[1])

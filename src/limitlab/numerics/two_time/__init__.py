@@ -12,6 +12,7 @@ from limitlab.numerics.two_time._marching import Solution as Solution
 from limitlab.numerics.two_time._marching import TwoTimeSystem as TwoTimeSystem
 from limitlab.numerics.two_time._marching import at_times as at_times
 from limitlab.numerics.two_time._marching import extrapolate as extrapolate
+from limitlab.numerics.two_time._marching import interpolate as interpolate
 from limitlab.numerics.two_time._marching import march as march
 from limitlab.numerics.two_time._marching import memory_bytes as memory_bytes
 from limitlab.numerics.two_time._marching import romberg_table as romberg_table
@@ -30,6 +31,7 @@ __all__ = [
     "WholeHistory",
     "at_times",
     "extrapolate",
+    "interpolate",
     "march",
     "memory_bytes",
     "romberg_table",

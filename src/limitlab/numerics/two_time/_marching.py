@@ -403,7 +403,16 @@ def romberg_table(levels: Sequence[Floats]) -> tuple[Floats, Floats]:
 
 def at_times(solution: Solution, name: str, times: Floats, points: int = 6) -> Floats:
     """Return a function of a solution at any times, by local polynomials of degree `points - 1` (exact on grid points)."""
-    grid, values = solution.times, solution.paths[name]
+    return interpolate(solution.times, solution.paths[name], times, points)
+
+
+def interpolate(grid: Floats, values: Floats, times: Floats, points: int = 6) -> Floats:
+    """Return values on a uniform grid at any times, by local polynomials of degree `points - 1` along the first axis.
+
+    >>> grid = np.linspace(0, 1, 11)
+    >>> interpolate(grid, np.stack([grid, grid**2], axis=1), np.array([0.25])).round(12).tolist()
+    [[0.25, 0.0625]]
+    """
     points = min(points, grid.size)
     step = grid[1] - grid[0]
     position = np.asarray(times, dtype=float) / step
@@ -411,18 +420,23 @@ def at_times(solution: Solution, name: str, times: Floats, points: int = 6) -> F
     position = np.where(np.abs(position - near) < 1e-9 * np.maximum(1.0, near), near, position)
     first = np.clip(np.floor(position).astype(int) - points // 2 + 1, 0, grid.size - points)
     local = position - first
-    result = np.zeros(position.shape)
+    result = np.zeros(position.shape + values.shape[1:])
     for p in range(points):
         weight = np.ones(position.shape)
         for q in range(points):
             if q != p:
                 weight *= (local - q) / (p - q)
-        result += weight * values[first + p]
+        result += weight.reshape(position.shape + (1,) * (values.ndim - 1)) * values[first + p]
     return result
 
 
 def extrapolate(
-    solve: Callable[[int], Solution], steps: int, times: Floats, levels: int = 3, names: Sequence[str] | None = None
+    solve: Callable[[int], Solution],
+    steps: int,
+    times: Floats,
+    levels: int = 3,
+    names: Sequence[str] | None = None,
+    read: Callable[[Solution, str, Floats], Floats] = at_times,
 ) -> Extrapolated:
     """March on `levels` grids and return the functions extrapolated to step zero.
 
@@ -437,6 +451,8 @@ def extrapolate(
         Times of the results.
     names
         Functions to report (default: all).
+    read
+        Function of a solution, a name and the times that returns the values. The default reads functions of one time.
 
     Examples
     --------
@@ -452,5 +468,5 @@ def extrapolate(
     solutions = [solve(coarsest * 2**level) for level in range(levels)]
     values, errors = {}, {}
     for name in names if names is not None else solutions[-1].paths:
-        values[name], errors[name] = romberg_table([at_times(solution, name, times) for solution in solutions])
+        values[name], errors[name] = romberg_table([read(solution, name, times) for solution in solutions])
     return Extrapolated(values, errors, solutions[-1])

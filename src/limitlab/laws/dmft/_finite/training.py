@@ -6,7 +6,7 @@ sphere for the first layer. For one pass it is the time of the population.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -122,6 +122,10 @@ class Track:
     w: list[Floats]
     a: list[Floats]
 
+    def at(self, indices: NDArray[np.int64]) -> Track:
+        """Return the track at some of its times."""
+        return Track([self.w[i] for i in indices], [self.a[i] for i in indices])
+
     def train_error(self, samples: Samples) -> Floats:
         """Return the mean squared residual on a training set at every time."""
         errors = []
@@ -138,6 +142,43 @@ def gradient_flow(samples: Samples, w: Floats, a: Floats, times: Floats, step: f
     """
     advance = runge_kutta(lambda _, weights: _velocity(samples, weights, speed), _on_sphere)
     return _track(follow(advance, (w, a), times, step))
+
+
+KICK = 1e-4
+"""Length of the kick of a neuron with which responses are measured. The error of a symmetric difference is of the order of its square."""
+
+
+def kicked_responses(
+    rng: np.random.Generator,
+    samples: Samples,
+    w: Floats,
+    a: Floats,
+    lags: Floats,
+    step: float,
+    speed: float = 1.0,
+    kicks: int = 1,
+) -> tuple[Floats, Floats]:
+    """Return estimates of R_d and R_o at times after a kick, from symmetric differences of gradient flow from w + kick and w - kick.
+
+    Every neuron gets a kick along a random unit vector u_j of the tangent space of the sphere. For i = j the inner product of u_i with the
+    change of w_i estimates R_d, and for i != j that of u_j with the change of w_i estimates R_o, with fluctuations of order d^-1/2. The
+    estimates are averages over several independent `kicks`.
+
+    >>> rng, w = np.random.default_rng(0), np.eye(3)[:1]
+    >>> free = Samples(np.zeros(2), lambda w: (np.zeros((2, 1)), lambda b: 0 * w), 3)
+    >>> same, other = kicked_responses(rng, free, w, np.ones(1), np.array([1.0]), 0.5)
+    >>> same.round(6).tolist(), other.tolist()
+    ([1.0], [0.0])
+    """
+    estimates = []
+    for _ in range(kicks):
+        kick = _tangent(rng.standard_normal(w.shape), w)
+        kick /= np.linalg.norm(kick, axis=1, keepdims=True)
+        ends = (gradient_flow(samples, *_on_sphere((w + sign * KICK * kick, a)), lags, step, speed).w for sign in (1, -1))
+        changes = [(up - down) / (2 * KICK) for up, down in zip(*ends, strict=True)]
+        estimates.append([part[:, 0] for part in two_time_correlations(changes, [kick])])
+    same, other = np.mean(estimates, axis=0)
+    return same, other
 
 
 def stochastic_descent(
@@ -205,6 +246,20 @@ def _on_sphere(weights: Weights) -> Weights:
 def _track(states: Iterable[Weights]) -> Track:
     w, a = zip(*states, strict=True)
     return Track(list(w), list(a))
+
+
+def two_time_correlations(later: Sequence[Floats], earlier: Sequence[Floats]) -> tuple[Floats, Floats]:
+    """Return C_d and C_o, the averages over neurons and over pairs of the inner products of weights at two times.
+
+    >>> w = np.array([[1.0, 0.0], [0.6, 0.8]])
+    >>> same, other = two_time_correlations([w, w[::-1]], [w])
+    >>> same.round(6).tolist(), other.round(6).tolist()
+    ([[1.0], [0.6]], [[0.6], [1.0]])
+    """
+    grams = np.array([[w @ v.T for v in earlier] for w in later])
+    m, same = grams.shape[-1], np.trace(grams, axis1=-2, axis2=-1)
+    pairs = (grams.sum(axis=(-2, -1)) - same) / (m * (m - 1)) if m > 1 else np.zeros_like(same)
+    return same / m, pairs
 
 
 def observables(track: Track, kernels: Kernels, target_direction: Floats, noise: float) -> dict[str, Floats]:
