@@ -290,6 +290,34 @@ def hitting_times(
     return times
 
 
+@_compiled
+def overlap_extremes(
+    rng: Any, model: Any, m: float, dimension: int, step: float, steps: int, level: float, two_sided: bool
+) -> Array:
+    """Return the overlap after `steps` steps, its largest absolute value, the first step above `level`, and the least overlap from then on.
+
+    The last two numbers are infinite if the overlap never exceeds the level. With `two_sided` the absolute value of the overlap is used
+    throughout. The start counts as step 0.
+
+    >>> model = SpikedCovariance(2.0).compiled()
+    >>> rng = np.random.default_rng(0)
+    >>> end, highest, first, least = overlap_extremes(rng, model, 0.5, 1000, 0.1, 100_000, 0.9, False)
+    >>> bool(highest >= end >= least > 0.8), bool(first > 0)
+    (True, True)
+    """
+    highest, first, least = abs(m), math.inf, math.inf
+    for done in range(steps + 1):
+        seen = abs(m) if two_sided else m
+        highest = max(highest, abs(m))
+        if first == math.inf and seen > level:
+            first = float(done)
+        if first < math.inf:
+            least = min(least, seen)
+        if done < steps:
+            m = _next(rng, model, m, dimension, step)
+    return np.array([abs(m) if two_sided else m, highest, first, least])
+
+
 def uniform_overlap(rng: np.random.Generator, dimension: int) -> float:
     """Return the overlap of a uniform random unit vector with a fixed unit vector.
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import ive
 
-from limitlab.errors import ConvergenceError
+from limitlab.errors import ConvergenceError, Refused
 from limitlab.laws import CircleMeanField, ResidualFlow, SingleCluster, TokenClustering
 from limitlab.laws.attention import _circle_density as circle_density
 from limitlab.laws.attention.circle import escape_time, growth_rates, most_unstable, poisson_radius
@@ -335,3 +335,29 @@ def test_what_would_never_arrive_is_stopped(solver, monkeypatch):
     monkeypatch.setattr("limitlab._core.cost.FIRST_LOOK", 0.05)
     with pytest.raises(ConvergenceError, match="would need about"):
         CircleMeanField(beta=300.0, normalised=False, times=1.0, solver=solver).theory()
+
+
+def test_two_tokens_merge_with_the_closed_probability():
+    for dimension, beta in ((2, 0.0), (3, 2.0), (9, 3.0)):
+        law = SingleCluster(tokens=2, dimension=dimension, beta=beta)
+        times, runs = [1.0, 4.0, 12.0], 2000
+        shares, expected = law.collapse_shares(times, runs), np.array([law.pair_collapse_share(t) for t in times])
+        error = np.sqrt(np.maximum(expected * (1 - expected), 1 / runs) / runs)
+        assert np.all(np.abs(shares - expected) < 4 * error)
+    # in the plane the angle between two tokens is uniform, so that the share at time 0 is explicit
+    plane = SingleCluster(tokens=2, dimension=2)
+    assert plane.pair_collapse_share(0.0, distance=0.5) == pytest.approx(1 / 3)
+    with pytest.raises(Refused, match="tokens = 3"):
+        SingleCluster(tokens=3).pair_collapse_share(1.0)
+
+
+def test_positive_temperature_keeps_the_start_and_slows_the_collapse():
+    law = SingleCluster(tokens=6, dimension=2)
+    cold = law.replace(beta=3.0)
+    draws = [law.experiment(4, seed, beta=[0.0, 3.0])["smallest_overlap"] for seed in range(5)]
+    np.testing.assert_array_equal([draw[1] for draw in draws], cold.simulate_batch(4, range(5)).smallest_overlap)
+    assert np.mean([draw[0] for draw in draws]) > np.mean([draw[1] for draw in draws])
+    shares = cold.collapse_shares([20.0, 400.0, 4000.0], 40)
+    assert np.all(np.diff(shares) >= 0)
+    assert shares[0] < 0.6
+    assert shares[-1] > 0.9

@@ -11,13 +11,20 @@ from scipy import stats
 from scipy.special import erf
 
 from limitlab._core.draws import mean_and_error
+from limitlab.errors import Refused
 from limitlab.laws.online_sgd._recovery import DiffusiveRecovery
 from limitlab.laws.online_sgd._spherical import pair_averages, teacher_student_exponent
 from limitlab.laws.online_sgd.mixture import OnlineMixture
 from limitlab.laws.online_sgd.pca import OnlinePCA
 from limitlab.laws.online_sgd.single_index import OnlineSingleIndex
 from limitlab.models.activations import Activation, hermite
-from limitlab.models.online import full_overlap_paths, hitting_times, overlap_path, uniform_overlap
+from limitlab.models.online import (
+    full_overlap_paths,
+    hitting_times,
+    overlap_extremes,
+    overlap_path,
+    uniform_overlap,
+)
 from references import label, reference
 
 entries = partial(reference, "online_sgd")
@@ -325,3 +332,29 @@ def test_the_distribution_of_the_recovery_time_has_the_mean_of_the_law(order, pu
     assert np.all(np.diff(chance) >= -1e-12)
     assert chance[-1] > 1 - 1e-8
     np.testing.assert_allclose(np.trapezoid(1 - chance, times), law.mean(size, step), rtol=5e-3)
+
+
+def test_extremes_of_a_run_agree_with_its_path():
+    law = OnlinePCA(snr=2.0, step=0.4)
+    model, size, steps = law.model().compiled(), 60, 3000
+    path = overlap_path(np.random.default_rng(5), model, -0.3, size, law.step, np.arange(steps + 1))
+    for two_sided in (False, True):
+        end, highest, first, least = overlap_extremes(
+            np.random.default_rng(5), model, -0.3, size, law.step, steps, 0.6, two_sided
+        )
+        track = np.abs(path) if two_sided else path
+        above = np.flatnonzero(track > 0.6)
+        assert end == track[-1]
+        assert highest == np.abs(path).max()
+        assert (first, least) == ((above[0], track[above[0] :].min()) if above.size else (np.inf, np.inf))
+
+
+def test_variance_of_the_search_solves_its_equation():
+    law = OnlinePCA(snr=2.0, step=0.3)
+    kappa, times = 2 * 2.0 - 0.3 / 2 * 4, np.linspace(0, 1, 2001)
+    values = np.array([law.search_variance(t / law.step) for t in times])
+    slope = np.gradient(values, times, edge_order=2)
+    np.testing.assert_allclose(slope, 2 * kappa * values + law.step * law.search_noise(), rtol=1e-5)
+    np.testing.assert_allclose(law.replace(step=2.0).search_variance(0.5), 1 + 2.0 * 12 * 1.0)  # kappa = 0
+    with pytest.raises(Refused, match="information exponent 1"):
+        OnlineSingleIndex(teacher="identity", student="identity").search_variance(1.0)

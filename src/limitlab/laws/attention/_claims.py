@@ -1,4 +1,4 @@
-"""Claims about tokens of transformers as particles on the sphere (J24 to J29, J35)."""
+"""Claims about tokens of transformers as particles on the sphere (J24 to J29, J35, J37)."""
 
 from __future__ import annotations
 
@@ -157,6 +157,74 @@ def single_cluster(check: Check) -> None:
     what = f"share of {seeds} starts whose overlaps are all above 1 - 1e-6 at t = {time:g}"
     for d, n in cases:
         check.equal(f"{what}, d = {d}, n = {n}", SingleCluster(tokens=n, dimension=d).collapsed(time, seeds), 1.0)
+
+
+SCALES = (1.0, 3.0, 10.0, 100.0)
+"""Times of the shares, in units of e^(2 beta)."""
+
+
+@claim("J37", AREA, SingleCluster, EquiangularTokens, figure="single-cluster-map", items=("J-66", "J-68"))
+def warm_clusters(check: Check) -> None:
+    """At positive temperature tokens converge to a single cluster too, in more and in fewer dimensions than tokens. The time is of
+    order e^(2 beta) at most, and the last stage is e^(-2t) at every beta.
+
+    The check measures the share of uniform starts that have collapsed at growing multiples of e^(2 beta), for several beta and d at n = 8
+    (full check: also n = 32). For two tokens the share is compared with its law. The rate of the last stage is measured for d < n.
+    """
+    seeds, betas = (20, (0.25, 1.0, 2.0)) if check.quick else (60, (0.25, 1.0, 2.0, 3.0))
+    cases = [(8, d, beta) for d in (2, 3, 8, 12) for beta in betas]
+    if not check.quick:
+        cases += [(32, d, beta) for d in (2, 8, 40) for beta in (0.5, 2.0)]
+    first, last, falls = [], [], []
+    for n, d, beta in cases:
+        law = SingleCluster(tokens=n, dimension=d, beta=beta)
+        shares = law.collapse_shares(np.multiply(SCALES, math.exp(2 * beta)), seeds if n == 8 else 12)
+        first.append(float(shares[0]))
+        last.append(float(shares[-1]))
+        falls.append(float(np.diff(shares).min()))
+        if beta == betas[-1]:
+            for scale, share in zip(SCALES, shares, strict=True):
+                check.show(
+                    f"share of collapsed starts at {scale:g} e^(2 beta), n = {n}, d = {d}, beta = {beta:g}", float(share)
+                )
+    check.above("least share of collapsed starts at t = 100 e^(2 beta), over beta, d and n", smallest(last), 0.94)
+    check.above("mean of this share", float(np.mean(last)), 0.99)
+    check.above("mean rise of this share from t = e^(2 beta) to 100 e^(2 beta)", float(np.mean(last) - np.mean(first)), 0.2)
+    check.at_least("least rise of a share between two of the times", smallest(falls), 0.0)
+    check_pairs(check)
+    rates = [final_rate_below(d, beta) for d in (2, 3) for beta in (0.5, 2.0)]
+    check.near("rate at which 1 - <x_i, x_j> falls, 8 tokens in 2 or 3 dimensions, least", smallest(rates), 2, 0.01)
+    check.near("the same rate, largest", largest(rates), 2, 0.01)
+
+
+def check_pairs(check: Check) -> None:
+    """Compare the share of pairs of tokens that have merged with its law, at three times for several beta and d."""
+    seeds, z, gaps = 500 if check.quick else 4000, [], []
+    for d in (2, 3, 10):
+        for beta in (1.0, 3.0) if check.quick else (0.5, 1.0, 3.0, 4.0):
+            law = SingleCluster(tokens=2, dimension=d, beta=beta)
+            times = [law_time for scale in (0.5, 1.0, 1.5) if (law_time := max(2.0, 1.5 * math.exp(scale * beta)))]
+            shares = law.collapse_shares(times, seeds)
+            expected = np.array([law.pair_collapse_share(t) for t in times])
+            spread = np.sqrt(np.maximum(expected * (1 - expected), 0.5 / seeds) / seeds)
+            z += (np.abs(shares - expected) / spread).tolist()
+            gaps += (shares - expected).tolist()
+    check.below("largest z of the share of merged pairs of tokens against its law", largest(z), 4.0)
+    check.near("mean gap of this share", float(np.mean(gaps)), 0.0, 2 / math.sqrt(seeds * len(gaps)))
+
+
+def final_rate_below(dimension: int, beta: float) -> float:
+    """Return the final exponential rate of 8 random tokens in fewer dimensions, as the median over ten starts."""
+    law = SingleCluster(tokens=8, dimension=dimension, beta=beta)
+    start = law._starts([law.draw(2, seed) for seed in range(10)])
+    times = np.arange(0.5, 10 * math.exp(2 * beta) + 20, 0.25)
+    gaps = 1 - law._grams(times.tolist(), start, beta).min(axis=(-2, -1))
+    rates = []
+    for track in gaps.T:
+        window = np.flatnonzero((track < 1e-4) & (track > 1e-6))
+        if window.size >= 2:
+            rates.append(-slope(times[window], np.log(track[window])).value)
+    return float(np.median(rates))
 
 
 @claim("J26", AREA, EquiangularTokens, TokenClustering, figure="overlap-histograms", items=("J-64", "J-68", "J-69"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -334,6 +335,45 @@ def token_saddles(quick: bool = True) -> Figure:
 
 ANIMATIONS = {"tokens-on-sphere": sphere_animation}
 
+
+def single_cluster_map(quick: bool = True) -> Figure:
+    """Share of starts that have collapsed to one cluster, over temperature and dimension at three times, and for two tokens over time."""
+    seeds, betas = (16, (0.25, 1.0, 1.75, 2.5)) if quick else (60, tuple(np.linspace(0.25, 3.5, 14)))
+    dimensions = (2, 3, 4, 6, 8, 12)
+    figure, panels = new_figure(columns=2, rows=2, height=3.9)
+    shares = np.array(
+        [
+            [
+                SingleCluster(tokens=8, dimension=d, beta=float(beta)).collapse_shares(
+                    [math.exp(beta), math.exp(2 * beta), 10 * math.exp(2 * beta)], seeds
+                )
+                for beta in betas
+            ]
+            for d in dimensions
+        ]
+    )
+    names = (r"$t = e^{\beta}$", r"$t = e^{2\beta}$", r"$t = 10\,e^{2\beta}$")
+    rows = np.arange(len(dimensions))
+    for index, (axes, name) in enumerate(zip(panels, names, strict=False)):
+        image = value_map(axes, betas, rows, shares[..., index], cmap="viridis", vmin=0, vmax=1)
+        axes.axhline(4.0, color="white", linestyle="--", linewidth=2.5)
+        axes.axvline(1 / 8, color="white", linestyle=":", linewidth=2.5)
+        axes.text(0.55 * betas[-1], 4.15, r"proven for $d \geq n$", color="white", fontsize=12)
+        axes.set_yticks(rows, [str(d) for d in dimensions])
+        finish(axes, r"inverse temperature $\beta$", "dimension $d$", f"$n = 8$, {name}", legend=False)
+        figure.colorbar(image, ax=axes).set_label("share of one cluster", fontsize=12)
+    times, few = np.geomspace(2, 2e3, 200), np.geomspace(3, 1e3, 7)
+    for index, (d, beta) in enumerate(((2, 1.0), (2, 3.0), (10, 3.0))):
+        law = SingleCluster(tokens=2, dimension=d, beta=beta)
+        label = rf"$d = {d}$, $\beta = {beta:g}$"
+        theory_line(panels[3], times, [law.pair_collapse_share(float(t)) for t in times], index, label)
+        runs = 400 if quick else 2000
+        measured = law.collapse_shares(few.tolist(), runs)
+        simulation_points(panels[3], few, measured, np.sqrt(np.maximum(measured * (1 - measured), 0) / runs), index)
+    finish(panels[3], "time $t$", "share of merged pairs", "two tokens", xscale="log", ylim=(-0.03, 1.03))
+    return figure
+
+
 FIGURES: dict[str, Callable[[bool], Figure]] = {
     "token-collapse": token_collapse,
     "attention-phase-diagram": attention_phase_diagram,
@@ -345,6 +385,7 @@ FIGURES: dict[str, Callable[[bool], Figure]] = {
     "residual-depth": residual_depth,
     "tokens-on-sphere": tokens_on_sphere,
     "token-saddles": token_saddles,
+    "single-cluster-map": single_cluster_map,
 }
 
 ITEMS = {
@@ -358,5 +399,6 @@ ITEMS = {
     "residual-depth": ("J-62",),
     "tokens-on-sphere": ("J-69",),
     "token-saddles": ("J-67",),
+    "single-cluster-map": ("J-66",),
 }
 """Items of the lecture notes that the figures cover."""

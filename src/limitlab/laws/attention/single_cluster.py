@@ -1,11 +1,14 @@
-"""Convergence of tokens to one cluster at infinite temperature, from almost every start.
+"""Convergence of tokens to one cluster, from almost every start.
 
-Setting.  n tokens on the unit sphere of R^d with beta = 0. Each token moves towards their mean, x_i' = P_{x_i} m, m = (x_1 + ... + x_n)/n.
-Limit.    t -> infinity at fixed n and d, from almost every start (here: independent uniform tokens).
+Setting.  n tokens on the unit sphere of R^d, softmax attention with Q = K = V = I at inverse temperature beta. At beta = 0 each token moves
+          towards their mean, x_i' = P_{x_i} m, m = (x_1 + ... + x_n)/n.
+Limit.    t -> infinity at fixed n, d and beta, from almost every start (here: independent uniform tokens).
 Result.   All tokens converge to one point. Every overlap tends to 1, at late times like 1 - <x_i, x_j> ~ e^{-2t} (docs/theory/attention.md,
-          eq. 6). The flow is the gradient ascent of |m|^2 / 2. All other critical points are strict saddles.
-          The rates, which are the eigenvalues of the linearised flow, are known at every critical point.
-Status.   Theorem (Geshkovski, Letrouit, Polyanskiy, Rigollet). The convergence time depends on the start.
+          eq. 6). At beta = 0 the flow is the gradient ascent of |m|^2 / 2, and all other critical points are strict saddles.
+          Their rates, which are the eigenvalues of the linearised flow, are known. The time of the collapse of two tokens has a known
+          distribution (6b).
+Status.   Theorem for beta = 0, for d >= n, and for beta small or large compared with n (Geshkovski, Letrouit, Polyanskiy, Rigollet).
+          Elsewhere simulations agree. The convergence time depends on the start, and its scale is e^{2 beta}.
 """
 
 from __future__ import annotations
@@ -53,7 +56,7 @@ def balanced_rates(positions: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 class SingleCluster(Law):
-    """Do all tokens converge to one cluster if every token attends to all tokens with equal weights?
+    """Do all tokens converge to one cluster, and how many of the starts have arrived at a time?
 
     Examples
     --------
@@ -62,12 +65,15 @@ class SingleCluster(Law):
     1.0
     >>> law.simulate(size=30, seed=0).smallest_overlap.round(9).item()
     1.0
+    >>> law.replace(beta=4.0).simulate(size=30, seed=0).smallest_overlap.round(3).item()
+    -0.99
     """
 
     status = "theorem"
-    regime = "t -> infinity at fixed numbers of tokens and dimensions, beta = 0"
+    regime = "t -> infinity at fixed numbers of tokens and dimensions and fixed beta"
     assumptions = (
-        "Q = K = V = I and beta = 0, so that every token moves towards the mean of all tokens",
+        "Q = K = V = I and softmax attention",
+        "beta = 0, or d >= n, or beta small or large compared with n; elsewhere by simulation",
         "the start is not in an exceptional set of probability 0",
     )
     references = ("geshkovski2025mathematical",)
@@ -83,10 +89,11 @@ class SingleCluster(Law):
         rate=6.0,  # faster than every power, because the gap falls like e^{-2t}
     )
     # More tokens than dimensions
-    points = (dict(tokens=6, dimension=4),)
+    points = (dict(tokens=6, dimension=4), dict(tokens=5, dimension=3, beta=0.5))
 
     tokens: int = parameter(6, least=2)
     dimension: int = parameter(4, note="of the tokens", least=2)
+    beta: float = parameter(0.0, least=0, most=700)
 
     def draw_cost(self, size: int) -> Cost:
         """Return the cost of computing all pairs of tokens until time `size`."""
@@ -97,19 +104,27 @@ class SingleCluster(Law):
         """Return the limit, in which every overlap is 1."""
         return {"smallest_overlap": 1.0, "mean_overlap": 1.0, "accuracy": CLOSED_FORM}
 
-    def measured(self, draw: Draw) -> Values:
-        """Return the smallest and the mean overlap for one random start at time `size`."""
+    def measured(self, draw: Draw, beta: NDArray[np.float64]) -> Values:
+        """Return the smallest and the mean overlap for one random start at time `size`, at every beta from the same start."""
         from limitlab.models.attention.clusters import mean_overlap, smallest_overlap
 
-        gram = self._grams(draw.size, [draw])[0]
-        return {"smallest_overlap": float(smallest_overlap(gram)), "mean_overlap": float(mean_overlap(gram))}
+        start = self._starts([draw])
+        grams = [self._grams([float(draw.size)], start, float(b))[0, 0] for b in beta.ravel()]
+        found = {"smallest_overlap": [smallest_overlap(g) for g in grams], "mean_overlap": [mean_overlap(g) for g in grams]}
+        return {name: np.reshape(values, beta.shape) for name, values in found.items()}
 
-    def _grams(self, time: float, draws: Sequence[Draw]) -> NDArray[np.float64]:
-        """Return the overlaps at a time, one system per draw."""
-        from limitlab.models.attention.engines import random_tokens, token_paths
+    def _starts(self, draws: Sequence[Draw]) -> NDArray[np.float64]:
+        """Return one system of uniform tokens per draw."""
+        from limitlab.models.attention.engines import random_tokens
 
         start = [random_tokens(draw.rng, 1, self.tokens, self.dimension)[0] for draw in draws]
-        x = token_paths(np.stack(start), 0.0, float(time))
+        return np.stack(start)
+
+    def _grams(self, times: Sequence[float], start: NDArray[np.float64], beta: float) -> NDArray[np.float64]:
+        """Return the overlaps at increasing times, with the shape (times, systems, n, n)."""
+        from limitlab.models.attention.engines import token_paths
+
+        x = token_paths(start, beta, np.asarray(times, dtype=float))
         return np.asarray(x @ np.swapaxes(x, -1, -2))
 
     def collapsed(self, time: float, seeds: int, distance: float = 1e-6) -> float:
@@ -118,9 +133,43 @@ class SingleCluster(Law):
         >>> SingleCluster(tokens=6, dimension=3).collapsed(40.0, seeds=20)
         1.0
         """
-        grams = self._grams(time, [self.draw(max(2, round(time)), seed) for seed in range(seeds)])
-        smallest = grams.min(axis=(-2, -1))
-        return float(np.mean(smallest > 1 - distance))
+        start = self._starts([self.draw(max(2, round(time)), seed) for seed in range(seeds)])
+        return float(np.mean(self._grams([time], start, self.beta)[0].min(axis=(-2, -1)) > 1 - distance))
+
+    def collapse_shares(self, times: Sequence[float], seeds: int, distance: float = 1e-3) -> NDArray[np.float64]:
+        """Return the shares of the same random starts whose overlaps are all above 1 - distance at increasing times.
+
+        >>> SingleCluster(tokens=4, dimension=2, beta=1.0).collapse_shares([1.0, 40.0], seeds=10).tolist()
+        [0.0, 1.0]
+        """
+        start = self._starts([self.draw(2, seed) for seed in range(seeds)])
+        smallest = self._grams(times, start, self.beta).min(axis=(-2, -1))
+        return np.asarray(np.mean(smallest > 1 - distance, axis=1))
+
+    def pair_collapse_share(self, time: float, distance: float = 1e-3) -> float:
+        """Return the probability (6b) that two uniform tokens have an overlap above 1 - distance at a time.
+
+        >>> law = SingleCluster(tokens=2, dimension=3, beta=4.0)
+        >>> [round(law.pair_collapse_share(t), 4) for t in (5.0, 50.0, 500.0)]
+        [0.5516, 0.8848, 1.0]
+        """
+        from scipy.optimize import brentq
+        from scipy.special import betainc
+
+        from limitlab.laws.attention.equiangular import collapse_time
+
+        if self.tokens != 2:
+            raise Refused(f"tokens = {self.tokens} is not allowed here: must be 2; use collapse_shares for more tokens")
+
+        def late(start: float) -> float:
+            return float(collapse_time(distance, 2, self.beta, start)) - time
+
+        low, high = -1 + 1e-12, 1 - distance
+        if late(high - 1e-12) > 0:
+            return float(betainc((self.dimension - 1) / 2, (self.dimension - 1) / 2, distance / 2))
+        start = low if late(low) < 0 else float(brentq(late, low, high - 1e-12, xtol=1e-14))
+        half = (self.dimension - 1) / 2  # (1 + <x, y>) / 2 of uniform x, y has the law Beta(half, half)
+        return float(1 - betainc(half, half, (1 + start) / 2))
 
     @staticmethod
     def saddle_rates(

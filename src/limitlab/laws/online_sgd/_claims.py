@@ -1,4 +1,4 @@
-"""Claims about online SGD (J15 to J21, J32 to J34, S1, S2, S6)."""
+"""Claims about online SGD (J15 to J21, J32 to J34, J36, S1, S2, S6)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.lab.check import SIGMAS, Check, largest, log_slope, sigmas, slope, smallest
+from limitlab.lab.check import SIGMAS, Check, largest, log_slope, sigmas, slope, smallest, standard_error
 from limitlab.lab.claims import claim
 from limitlab.laws.online_sgd._effective import EffectiveDynamics
 from limitlab.laws.online_sgd._recovery import DiffusiveRecovery, LogarithmicRecovery
@@ -25,7 +25,8 @@ from limitlab.laws.online_sgd.spiked_tensor import SpikedTensor, SpikedTensorDif
 from limitlab.laws.online_sgd.streaming import StreamingLeastSquares
 from limitlab.laws.online_sgd.xor import XorMixture, capture_level, fixed_components, success_probability
 from limitlab.laws.online_sgd.xor_flow import XorDynamics
-from limitlab.models.online import hitting_times, uniform_overlap
+from limitlab.models.activations import Activation
+from limitlab.models.online import hitting_times, overlap_extremes, uniform_overlap
 
 Array = NDArray[np.float64]
 
@@ -237,6 +238,204 @@ def measured_share(size: int, level: float, runs: int) -> float:
         times.append(hitting_times(rng, model, start, size, law.step, np.array([level, 1 - level]), False, 10**10))
     search, end = np.mean(np.array(times, dtype=float), axis=0)
     return float((end - search) / search)
+
+
+STRONG, ETA = 0.95, 0.1
+"""Overlap that counts as recovery, and eta of the theorem on persistence."""
+
+
+def third_power(z: Any) -> Array:
+    """Return minus the third Hermite polynomial, with norm 1, as a teacher of a sine."""
+    return np.asarray((3 * z - z**3) / math.sqrt(6))
+
+
+def models_by_exponent() -> dict[int, SphericalSGD]:
+    """Return a model of each information exponent from 1 to 4; the losses of exponents 2 and 4 are even."""
+    return {
+        1: OnlineSingleIndex(teacher="identity", student="identity", noise=0.5),
+        2: OnlinePCA(snr=2.0),
+        3: OnlineSingleIndex(teacher=Activation(third_power), student="sin", noise=0.2),
+        4: OnlineSingleIndex(teacher="h4", student="cos"),
+    }
+
+
+def critical_ratio(order: int, size: int) -> float:
+    """Return alpha_c, the order of samples over dimension that the search needs, which is 1, log N or N^(k-2)."""
+    return (1.0, math.log(size))[order - 1] if order <= 2 else float(size) ** (order - 2)
+
+
+def enough_samples(order: int, size: int) -> tuple[float, float]:
+    """Return samples over dimension well above alpha_c, and a step well below their power -1/2 that is long enough for the search."""
+    logarithm = math.log(size)
+    ratio = {1: 3.0, 2: 3.0, 3: 2.0, 4: 0.25}[order] * critical_ratio(order, size) * logarithm ** (1 if order == 2 else 2)
+    if order <= 2:
+        return ratio, ratio**-0.75
+    return ratio, {3: 4.0, 4: 4.0}[order] * ratio**-0.5 / math.sqrt(logarithm)
+
+
+def too_few_samples(order: int, size: int) -> tuple[float, float]:
+    """Return samples over dimension well below alpha_c, and a step that is of order 1 (k <= 2) or of their power -1/2 (k >= 3)."""
+    if order <= 2:
+        return (1 / math.log(size), 0.5) if order == 1 else (0.1 * math.log(size), 0.3)
+    ratio = {3: math.log(size), 4: float(size)}[order]
+    return ratio, 0.25 * ratio**-0.5
+
+
+def whole_runs(law: SphericalSGD, order: int, size: int, ratio: float, step: float, runs: int) -> Array:
+    """Return the four numbers of `overlap_extremes` for runs of the exact chain from uniform starts on the upper half, one row per run."""
+    model, rows = law.model().compiled(), []
+    for seed in range(runs):
+        rng = np.random.default_rng([seed, size, order, 36])
+        start = abs(uniform_overlap(rng, size))
+        rows.append(overlap_extremes(rng, model, start, size, step, round(ratio * size), 1 - ETA, order % 2 == 0))
+    return np.array(rows)
+
+
+@claim(
+    "J36",
+    AREA,
+    OnlineSingleIndex,
+    OnlinePCA,
+    figure="online-sgd-recovery",
+    quick_decides=False,
+    items=("J-31", "J-32", "J-34"),
+)
+def strong_recovery(check: Check) -> None:
+    """With alpha N samples and alpha well above alpha_c = 1, log N, N^(k-2), online SGD attains overlap 1 and stays there if the step is
+    well below alpha^(-1/2) and well above sqrt(alpha_c)/alpha (k >= 3) or alpha_c/alpha. With alpha well below alpha_c the largest
+    overlap during the search tends to 0.
+
+    The check runs the exact chain for k = 1 to 4 at growing dimensions. Above alpha_c it measures the share of runs with final overlap
+    above 0.95, the mean final overlap against the rest point of the flow, and the share of runs that fall below 0.8 after they exceeded
+    0.9. Below alpha_c it measures the decay of the largest overlap, and the variance of the final overlap against its law. Steps outside
+    the window must fail, on both sides.
+    """
+    few, models = check.quick, models_by_exponent()
+    sizes: dict[int, tuple[int, ...]] = {1: (100, 1600), 2: (100, 400, 1600), 3: (25, 50, 100), 4: (15, 30, 60)}
+    counts = dict.fromkeys(models, 20 if few else 60)
+    fallen: dict[int, list[float]] = {}
+    for order, law in models.items():
+        shares, fallen[order] = [], []
+        for size in sizes[order][: 2 if few else 3]:
+            ratio, step = enough_samples(order, size)
+            rows = whole_runs(law, order, size, ratio, step, counts[order])
+            shares.append(float(np.mean(rows[:, 0] > STRONG)))
+            arrived = rows[np.isfinite(rows[:, 2])]
+            fallen[order].append(float(np.mean(arrived[:, 3] < 1 - 2 * ETA)))
+            check.show(f"share of runs that end above {STRONG}, k = {order}, N = {size}", shares[-1])
+            check.show(
+                f"share of runs that fall below {1 - 2 * ETA:g} after {1 - ETA:g}, k = {order}, N = {size}",
+                fallen[order][-1],
+            )
+        check.at_least(f"share of runs that end above {STRONG}, k = {order}, N = {size}", shares[-1], 0.9 if few else 0.95)
+        gap = 1 - rows[rows[:, 0] > STRONG, 0]
+        rest = 1 - law.replace(step=step, start_overlap=0.5).stable_overlap()
+        error = standard_error(gap) / rest
+        check.near(
+            f"mean of 1 - m at the end over that of the rest point, k = {order}, N = {size}",
+            float(gap.mean()) / rest, 1.0, 4 * error + 2 / size,
+        )  # fmt: skip
+        check.below(f"1 - m at the rest point, k = {order}, N = {size}", rest, 1 - STRONG)
+    check.below(
+        "largest share of runs that fall below 0.8 after 0.9, at the largest N of each k",
+        largest(values[-1] for order, values in fallen.items() if order < 4 or not few), 0.02,
+    )  # fmt: skip
+    check_few_samples(check, models)
+    check_wrong_steps(check, models)
+    check.note(
+        "Correction: for k >= 3 the window of the source, which begins at 1/alpha, contains steps at which the search takes longer than "
+        "alpha N samples. Its lower end has to be sqrt(alpha_c)/alpha. For even k the sign of the overlap does not count."
+    )
+
+
+def check_few_samples(check: Check, models: dict[int, SphericalSGD]) -> None:
+    """Measure the largest overlap and the variance of the last one with samples well below alpha_c N."""
+    quick = {1: (100, 400, 1600), 2: (100, 400, 1600), 3: (100, 400), 4: (50, 200)}
+    full = {1: (100, 400, 1600), 2: (100, 400, 1600), 3: (100, 400, 1600), 4: (75, 300)}
+    runs = {1: 100, 2: 1000, 3: 300, 4: 100} if check.quick else {1: 400, 2: 8000, 3: 4000, 4: 400}
+    for order, law in models.items():
+        highest, errors = [], []
+        few = (quick if check.quick else full)[order]
+        for size in few:
+            ratio, step = too_few_samples(order, size)
+            rows = whole_runs(law, order, size, ratio, step, runs[order])
+            highest.append(float(rows[:, 1].mean()))
+            errors.append(standard_error(rows[:, 1]))
+        fitted = log_slope(few, highest, errors)
+        expected = -0.5
+        if order == 1:
+            paths = []
+            for n in few:
+                ratio, step = too_few_samples(order, n)
+                moved = law.replace(step=step, start_overlap=math.sqrt(2 / (math.pi * n)), times=(step * ratio,))
+                paths.append(float(moved.theory().overlap[0]))
+            check.near_relative(
+                f"mean largest overlap over that of the flow, k = 1, N = {size}", highest[-1], paths[-1], 0.05
+            )
+            expected = log_slope(few, paths).value
+        else:
+            squares = rows[:, 0] ** 2 * size
+            variance, error = law.replace(step=step).search_variance(ratio), standard_error(squares)
+            drift = early_drift(law, order, size, step * ratio) if order > 2 else 0.0
+            check.near(
+                f"variance of sqrt(N) m after alpha N samples over its law, k = {order}, N = {size}",
+                float(squares.mean()) / (variance + drift),
+                1.0,
+                4 * error / variance + drift / (2 * variance) + 40 / size,
+            )
+            laws = [
+                law.replace(step=too_few_samples(order, n)[1]).search_variance(too_few_samples(order, n)[0]) / n for n in few
+            ]
+            expected = log_slope(few, np.sqrt(laws)).value
+        check.near(
+            f"exponent in N of the mean largest overlap with few samples, k = {order}",
+            fitted.value,
+            expected,
+            4 * fitted.error + 0.1,
+        )
+        check.show(f"standard error of this exponent, k = {order}", fitted.error)
+
+
+def early_drift(law: SphericalSGD, order: int, size: int, time: float) -> float:
+    """Return the leading change of N E m^2 by the drift c m^(k-1) of exponents k >= 3, from a uniform start on the upper half."""
+    moment = 2 ** (order / 2) * math.gamma((order + 1) / 2) / math.sqrt(math.pi)  # E |u|^k of a standard Gaussian u
+    return 2 * law.information_exponent().push * time * size ** (1 - order / 2) * moment
+
+
+def check_wrong_steps(check: Check, models: dict[int, SphericalSGD]) -> None:
+    """Measure the final overlap at a step that does not decrease, and the share of recoveries at steps below the window."""
+    few, size, pca, step = check.quick, 400, models[2], 0.5
+    rows = whole_runs(pca, 2, size, 3 * math.log(size) ** 2, step, 20 if few else 100)
+    rest = pca.replace(step=step).stable_overlap()
+    check.near(
+        f"mean overlap at the end with the step 1/2, k = 2, N = {size}",
+        float(rows[:, 0].mean()),
+        rest,
+        4 * standard_error(rows[:, 0]) + 4 / size,
+    )
+    z, shares, runs = [], [], 100 if few else 600
+    for size in (25, 64):
+        ratio, _ = enough_samples(3, size)
+        time = math.log(size)  # step times samples over the dimension, which is well above 1 and well below sqrt(N)
+        rows = whole_runs(models[3], 3, size, ratio, time / ratio, runs)
+        shares.append(float(np.mean(rows[:, 0] > 0.5)))
+        expected = early_share(models[3].replace(step=time / ratio), size, time, 0.5)
+        z.append(abs(shares[-1] - expected) / math.sqrt(expected * (1 - expected) / runs))
+        check.show(f"share of runs that find the direction with steps log N / alpha, k = 3, N = {size}", shares[-1])
+        check.show(f"share of starts from which the flow finds it, N = {size}", expected)
+    check.below("largest z of the share of runs that find the direction with steps log N / alpha, k = 3", largest(z), 4.0)
+    check.below("that share at the larger N over that at N = 25", shares[1] / shares[0], 1.0 if few else 0.85)
+
+
+def early_share(law: SphericalSGD, size: int, time: float, level: float) -> float:
+    """Return the probability of a start on the upper half from which the flow exceeds a level within the given rescaled time."""
+    from scipy.optimize import brentq
+    from scipy.special import ndtr
+
+    def excess(start: float) -> float:
+        return float(law.replace(start_overlap=start, times=(time,)).theory().overlap[0]) - level
+
+    return float(2 * ndtr(-math.sqrt(size) * brentq(excess, 1e-3, level, xtol=1e-6)))
 
 
 PLACES = ((0.7, 0.6), (0.3, 0.9), (0.0, 0.7), (-0.5, 0.4), (0.6, 0.3))

@@ -389,6 +389,29 @@ class SphericalSGD(Law):
         scale = size ** ((law.order - 2) / 2)
         return self.step * law.mean(size, self.step * scale) * float(size) ** (law.order - 2)
 
+    def search_variance(self, ratio: float) -> float:
+        """Return the limit (13) of N E m^2 after `ratio` N samples from a uniform start, for k >= 2 and as long as the overlap is small.
+
+        Parameters
+        ----------
+        ratio
+            Samples divided by the dimension, alpha.
+
+        >>> from limitlab.laws import OnlinePCA
+        >>> round(OnlinePCA(snr=2.0, step=0.1).search_variance(0.5), 6)
+        1.554128
+        """
+        exponent = self.information_exponent()
+        if exponent.case != "escapes" or exponent.order is None or exponent.order < 2:
+            raise Refused(
+                f"information exponent {exponent.order} ({exponent.case}) is not allowed: must be at least 2, with a falling loss"
+            )
+        push = exponent.push if exponent.order == 2 else 0.0
+        rate = 2 * (push - self.step * float(self.gradient_noise(0.0)) / 2)
+        time = self.step * ratio
+        gathered = math.expm1(rate * time) / rate if rate else time
+        return math.exp(rate * time) + self.step * self.search_noise() * gathered
+
     def descent_time(self, level: float) -> float:
         """Return the rescaled time from overlap `level` to 1 - `level`.
 
