@@ -28,6 +28,7 @@ from limitlab.laws import (
     nngp,
     ntk,
 )
+from limitlab.laws.kernels._wide_networks import DeepNetworks, spectral_norms
 from limitlab.laws.kernels.duals import coefficients, dual_matrix
 from limitlab.laws.kernels.layers.layer import shifted
 from limitlab.models.activations import Activation
@@ -298,3 +299,27 @@ def test_one_pixel_is_a_dense_network():
 def test_bad_input(call, words):
     with pytest.raises(ValueError, match=words):
         call()
+
+
+def test_blocks_between_outputs_are_products_of_derivatives():
+    X, step = waves(3, 4, 0.0), 1e-6
+    net = DeepNetworks.start(np.random.default_rng(2), 1, (4, 6, 5, 3), Activation("erf"), 1.2, 0.4)
+    columns = []
+    for part in (*net.weights, *net.biases):
+        for index in np.ndindex(part.shape):
+            value, sides = part[index], []
+            for moved in (value + step, value - step):
+                part[index] = moved
+                sides.append(net.outputs(X)[0])
+            part[index] = value
+            columns.append((sides[0] - sides[1]) / (2 * step))
+    jacobian = np.array(columns)  # parameters x rows x outputs
+    for a, b in ((0, 0), (0, 2), (2, 1)):
+        expected = jacobian[:, :, a].T @ jacobian[:, :, b]
+        assert np.allclose(net.tangent_kernel(X, a, b)[0], expected, rtol=1e-6, atol=1e-7)
+
+
+def test_spectral_norms_of_matrices_of_low_rank():
+    rng = np.random.default_rng(1)
+    matrices = rng.standard_normal((4, 40, 5)) @ rng.standard_normal((4, 5, 30)) + 1e-3 * rng.standard_normal((4, 40, 30))
+    assert np.allclose(spectral_norms(matrices), np.linalg.norm(matrices, ord=2, axis=(1, 2)), rtol=1e-9)

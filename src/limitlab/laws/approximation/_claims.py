@@ -1,4 +1,4 @@
-"""Claims about what random features, tangent features and networks can represent (M6, M7, M12, T1 to T3, T10, T11)."""
+"""Claims about what random features, tangent features and networks can represent (M6, M7, M12, T1 to T3, T10 to T12)."""
 
 from __future__ import annotations
 
@@ -401,6 +401,82 @@ def relu_risks(dimension: int, width: int, seed: int, steps: int, batch: int = 5
         "tangent features": float(np.mean(tangent)),
         "network": trained / law.target_variance(),
     }
+
+
+GAP_DIMENSION = 24
+"""Dimension in which networks are trained for `gap_of_tangent_features`; the width is a quarter of it."""
+
+SPLIT = 0.25
+"""Share of the dimensions in which the matrix of the target has the eigenvalue 1, and width over dimension."""
+
+
+@claim("T12", AREA, QuadraticTarget, figure="quadratic-targets", items=("T-11",))
+def gap_of_tangent_features(check: Check) -> None:
+    """For suitable targets the risk of tangent features is arbitrarily many times that of a network with as many neurons.
+
+    If the matrix B of a quadratic target is positive with rank r, a network with N >= r neurons fits the target, and N = psi d tangent
+    features leave (1 - psi)^2 + psi (1 - psi) T, with T = r/d for equal eigenvalues. The check draws neurons for rank one and rank d/4.
+    Then a quarter of the eigenvalues is 1 and the others are delta, and both risks are measured for N = d/4, with networks that are
+    trained by one pass of SGD. Their ratio grows like delta^(-2).
+    """
+    dimensions, draws = ((40, 80), 400) if check.quick else ((40, 80, 160), 2500)
+    for name, share in (("one", 0.0), ("d/4", SPLIT)):
+        gaps, z = [], []
+        for d in dimensions:
+            rank = max(1, round(share * d))
+            law = QuadraticTarget(model="nt", width=1, eigenvalues=(1.0,) * rank + (0.0,) * (d - rank))
+            for psi in (0.25, 0.5, 0.75):
+                wide = law.replace(width=round(psi * d))
+                rng = np.random.default_rng([d, rank, wide.width])
+                risks = np.array([wide.tangent_projection(rng) for _ in range(draws)])
+                stated = (1 - psi) ** 2 + psi * (1 - psi) * rank / d
+                z.append(sigmas(risks, float(wide.theory().relative_risk_exact)))
+                if d == dimensions[-1]:
+                    # the term of order 1/d is at most 2 psi (1 - psi)/d, the difference of (23) and (24)
+                    allowed = SIGMAS * standard_error(risks) + 2 * psi * (1 - psi) / d
+                    gaps.append(abs(float(risks.mean()) - stated) - allowed)
+                    check.show(f"rank {name}, psi = {psi:g}: risk of tangent features at d = {d}", float(risks.mean()))
+                    check.show(f"rank {name}, psi = {psi:g}: standard error of this risk", standard_error(risks))
+                network = float(wide.replace(model="nn").theory().relative_risk)
+                check.equal(f"rank {name}, psi = {psi:g}, d = {d}: least risk of a network", network, 0.0)
+        check.below(
+            f"rank {name}: largest gap of the stated risk beyond {SIGMAS:g} standard errors and 2 psi (1 - psi)/d",
+            largest(gaps),
+            0.0,
+        )
+        check.below(f"rank {name}: largest distance from the exact mean in standard errors", largest(z), SIGMAS)
+    tails, ratios, errors = (0.3, 0.03) if check.quick else (0.3, 0.1, 0.03), list[float](), list[float]()
+    for tail in tails:
+        ratio, error, stated = risk_ratio(GAP_DIMENSION, tail, 2000, 1 if check.quick else 4)
+        check.near_relative(
+            f"delta = {tail:g}: risk of tangent features over that of trained networks, against the laws",
+            ratio / stated,
+            1,
+            NEAR_PLATEAU,
+        )
+        check.show(f"delta = {tail:g}: this risk ratio", ratio)
+        ratios.append(ratio)
+        errors.append(error)
+    local = log_slope(tails[-2:], ratios[-2:], errors[-2:]).value
+    check.near("exponent of the ratio in delta, two smallest delta", local, -2.0, 0.25 if check.quick else 0.15)
+    check.note("The ratio is infinite at delta = 0, where trained networks tend to the risk 0.")
+
+
+def risk_ratio(dimension: int, tail: float, draws: int, seeds: int) -> tuple[float, float, float]:
+    """Return the risk of N = d/4 tangent features over that of trained networks, its standard error, and the ratio of the laws.
+
+    A quarter of the eigenvalues of the target is 1 and the others are `tail`.
+    """
+    rank = round(SPLIT * dimension)
+    eigenvalues = (1.0,) * rank + (tail,) * (dimension - rank)
+    tangent = QuadraticTarget(model="nt", width=rank, eigenvalues=eigenvalues)
+    network, rng = tangent.replace(model="nn"), np.random.default_rng([dimension, rank])
+    drawn = np.array([tangent.tangent_projection(rng) for _ in range(draws)])
+    trained = np.array([plateau(network, seed) for seed in range(seeds)])
+    ratio = float(drawn.mean() / trained.mean())
+    spread = float(drawn.std(ddof=1) / drawn.mean()) / np.sqrt(draws)
+    stated = float(tangent.theory().relative_risk_exact) / float(network.theory().relative_risk)
+    return ratio, float(ratio * spread), stated
 
 
 # -- finite width -------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from limitlab._core.draws import mean_and_error
 from limitlab.lab.check import SIGMAS, Check, Slope, largest, log_slope, sigmas, smallest
 from limitlab.lab.claims import claim
 from limitlab.laws.kernels._lazy_networks import Flow, LazyNetworks, unit_rows
-from limitlab.laws.kernels._wide_networks import DeepNetworks, residual_tangent_kernel, waves
+from limitlab.laws.kernels._wide_networks import DeepNetworks, residual_tangent_kernel, spectral_norms, waves
 from limitlab.laws.kernels.convolutional import convolutional
 from limitlab.laws.kernels.deep import nngp, ntk
 from limitlab.laws.kernels.gradient_flow import KernelGradientFlow, kernel_gradient_flow
@@ -117,8 +117,11 @@ DRAWS = {1: 140, 2: 70}
 def tangent_kernel(check: Check) -> None:
     """The tangent kernel of a wide network approaches a recursive limit.
 
+    The limit of the kernel of several outputs is this kernel times the identity over the outputs.
+
     Measured: the relative error of the kernel of single networks over widths, depths and activations, and means against the recursion,
-    also extrapolated from two widths.
+    also extrapolated from two widths. The blocks between different outputs have mean 0, and their root mean square falls as
+    width^(-1/2). For two layers of ReLU its value at one input is w^2 Sigma^1 / sqrt(2 m) at every width m.
     """
     widths, draws = ((32, 128, 512), 24) if check.quick else ((32, 128, 512, 1024), 40)
     slopes: dict[str, float] = {}
@@ -133,6 +136,62 @@ def tangent_kernel(check: Check) -> None:
     for number, law in enumerate(points, 1):
         draws = DRAWS[number] * (1 if check.quick else 4)
         check.extrapolated(f"mean tangent kernel at check point {number}", law, (32, 64), draws, names)
+    cross_widths = (32, 128, 512)
+    cross = [cross_blocks(width, 30 if check.quick else 100) for width in cross_widths]
+    fit = log_slope(cross_widths, [block.share for block in cross], [block.error for block in cross])
+    check.near(
+        "exponent in the width of the blocks between different outputs over the other blocks, three layers of erf",
+        fit.value,
+        -0.5,
+        SIGMAS * fit.error,
+    )
+    check.below("their largest mean in standard errors", largest(block.bias for block in cross), SIGMAS)
+    check.show("standard error of this exponent", fit.error)
+    check.show(f"these blocks over the other blocks at width {cross_widths[-1]}", cross[-1].share)
+    for width in (32, 128):
+        ratio, error = cross_ratio(width, 500 if check.quick else 2000)
+        check.near(
+            f"root mean square of these blocks over its value, two layers of relu, width {width}", ratio, 1.0, SIGMAS * error
+        )
+        check.show(f"standard error of this ratio at width {width}", error)
+
+
+class CrossBlocks(NamedTuple):
+    """Blocks of tangent kernels between different outputs."""
+
+    share: float  # root mean square of their norms over that of the blocks of a single output
+    error: float  # standard error of this share
+    bias: float  # largest mean entry in standard errors
+
+
+def cross_blocks(width: int, draws: int, outputs: int = 8) -> CrossBlocks:
+    """Return the size and the mean of the blocks between different outputs, of three-layer networks."""
+    across, squares, own = [], [], []
+    for draw in range(draws):
+        rng = np.random.default_rng([width, draw, 4])
+        net = DeepNetworks.start(rng, 1, (3, width, width, outputs), Activation("erf"), 1.0, 0.3)
+        # pairs of outputs without a common member, so that the entries of different pairs are uncorrelated
+        blocks = np.array([net.tangent_kernel(POINTS, a, a + 1)[0] for a in range(0, outputs, 2)])
+        across.append(blocks.mean(axis=0))
+        squares.append((blocks**2).mean())
+        own.append((net.tangent_kernel(POINTS)[0] ** 2).mean())
+    square, error = (float(value) for value in mean_and_error(np.array(squares)))
+    share = math.sqrt(square / float(np.mean(own)))
+    return CrossBlocks(share, share * error / (2 * square), sigmas(across, 0.0))
+
+
+def cross_ratio(width: int, draws: int, outputs: int = 12) -> tuple[float, float]:
+    """Return the root mean square of K_ab(x, x) for a != b over w^2 Sigma^1 / sqrt(2 m), and its standard error.
+
+    In two layers of ReLU, K_ab(x, x) is w^2 Sigma^1 times the mean of v_ja v_jb, over all m neurons, where v_ja is the last weight of
+    a neuron that is active at x and 0 for other neurons.
+    """
+    std, bias, x = 1.2, 0.3, POINTS[:1]
+    nets = DeepNetworks.start(np.random.default_rng([width, 5]), draws, (3, width, outputs), Activation("relu"), std, bias)
+    squares = np.mean([nets.tangent_kernel(x, a, a + 1)[:, 0, 0] ** 2 for a in range(outputs - 1)], axis=0)
+    value = std**4 * float(nngp(x, layers=1, weight_std=std, bias_std=bias)[0, 0]) ** 2 / (2 * width)
+    mean, error = (float(part) for part in mean_and_error(squares / value))
+    return math.sqrt(mean), error / (2 * math.sqrt(mean))
 
 
 def kernel_errors(widths: tuple[int, ...], draws: int, layers: int, activation: str) -> list[float]:
@@ -150,32 +209,51 @@ def kernel_errors(widths: tuple[int, ...], draws: int, layers: int, activation: 
     return errors
 
 
-@claim("J12", _AREA, LazyTraining, figure="kernel-drift", quick_decides=False, items=("J-21", "T-2"))
+@claim("J12", _AREA, LazyTraining, figure="kernel-drift", quick_decides=False, items=("J-21", "J-22", "T-2"))
 def drift(check: Check) -> None:
-    """The tangent kernel of a wide network changes little during training.
+    """The tangent kernel of a wide network stays near its limit at all times of training, because the weights move little.
 
     Measured: the relative change of the kernel from start to end of training, about 1/m, and its fluctuation at the start, m^(-1/2).
+    For three layers the largest values over the time of training: the change of the kernel, its distance from the limit, which is
+    m^(-1/2), and the movement of the hidden and of the last weight matrix in operator norm over sqrt(m), which is m^(-1/2).
     """
     widths, draws = ((50, 200, 800), 12) if check.quick else ((50, 200, 800, 3200), 24)
     changes, spreads = lazy_drift(widths, draws)
     # narrow networks of three layers change less than 1/m: local exponents are -0.85, -0.91, -0.97 from width 32 to 256
-    deep_widths, deep_draws = ((64, 256), (200, 40)) if check.quick else ((64, 128, 256, 512), (800, 600, 400, 200))
-    deep = deep_drift(deep_widths, deep_draws)
+    deep_widths, deep_draws = ((64, 256), (200, 40)) if check.quick else ((64, 128, 256, 512), (800, 600, 400, 160))
+    deep = [deep_drift(width, count) for width, count in zip(deep_widths, deep_draws, strict=True)]
+    deep_changes = [drift.change for drift in deep]
     moved, scattered, deep_moved = (
-        log_slope(sizes, values).value for sizes, values in ((widths, changes), (widths, spreads), (deep_widths, deep))
+        log_slope(sizes, values).value
+        for sizes, values in ((widths, changes), (widths, spreads), (deep_widths, deep_changes))
     )
     check.near("exponent in the width of the kernel's change, two layers", moved, -1.0, 0.2)
     if not check.quick:
         # between 800 and 3200 the correction 1/m changes the exponent by 0.01, and 24 networks have a standard error of 0.01
         last = log_slope(widths[-2:], changes[-2:]).value
         check.near("exponent of this change between the two largest widths", last, -1.0, 0.03)
-    check.near("exponent in the width of the kernel's change, three layers", deep_moved, -1.0, 0.2 if check.quick else 0.15)
+    check.near(
+        "exponent in the width of the kernel's largest change over time, three layers",
+        deep_moved,
+        -1.0,
+        0.2 if check.quick else 0.15,
+    )
     check.near("exponent in the width of the kernel's fluctuation at the start", scattered, -0.5, 0.15)
     check.below(f"relative change at width {widths[-1]}", changes[-1], 0.05)
+    for what, values, errors, correction in (
+        ("the kernel's largest distance over time from the limit", "distance", "distance_error", 0.05),
+        ("the hidden weights' largest movement over time", "hidden", "hidden_error", 0.02),
+        ("the last weights' largest movement over time", "last", "last_error", 0.02),
+    ):
+        fit = log_slope(deep_widths, [getattr(row, values) for row in deep], [getattr(row, errors) for row in deep])
+        check.near(f"exponent in the width of {what}, three layers", fit.value, -0.5, correction + SIGMAS * fit.error)
+        check.show(f"standard error of the exponent of {what}", fit.error)
     for m, change in zip(widths, changes, strict=True):
         check.show(f"relative change of two layers at width {m}", change)
-    for m, value in zip(deep_widths, deep, strict=True):
-        check.show(f"width times relative change of three layers at width {m}", m * value)
+    for m, row in zip(deep_widths, deep, strict=True):
+        check.show(f"width times largest relative change of three layers at width {m}", m * row.change)
+        check.show(f"largest movement of the hidden weights, operator norm over sqrt(m), at width {m}", row.hidden)
+        check.show(f"largest movement of the last weights, operator norm over sqrt(m), at width {m}", row.last)
     check.note(
         "The decrease is steeper than the exponent -1/2 of the usual proof, which is the exponent of the kernel at the start."
     )
@@ -202,21 +280,54 @@ def lazy_drift(widths: tuple[int, ...], draws: int) -> tuple[list[float], list[f
     return changes, spreads
 
 
-def deep_drift(widths: tuple[int, ...], draws: tuple[int, ...]) -> list[float]:
-    """Return the mean relative change of the kernel of three-layer networks after 60 steps, by width; `draws` networks of each."""
+class DeepDrift(NamedTuple):
+    """Largest values over the time of training, as means over networks with their standard errors."""
+
+    change: float  # |K_t - K_0| / |K_0|
+    distance: float  # root mean square of |K_t - Theta| / |Theta|
+    distance_error: float
+    hidden: float  # |W^1_t - W^1_0| / sqrt(m) in operator norm
+    hidden_error: float
+    last: float  # |W^2_t - W^2_0| / sqrt(m)
+    last_error: float
+
+
+TIMES = (1, 2, 4, 8, 16, 30, 60)
+"""Steps of training after which `deep_drift` computes the kernel, and after every second of them the movement of the weights."""
+
+
+def deep_drift(width: int, draws: int) -> DeepDrift:
+    """Return the largest changes of three-layer networks over 60 steps of training."""
     X, y = 1.3 * waves(5, 10), np.cos(1.1 * np.arange(5))
-    changes = []
-    for width, count in zip(widths, draws, strict=True):
-        rng, together, gaps = np.random.default_rng(width), max(1, WEIGHTS // width**2), list[float]()
-        for start in range(0, count, together):
-            some = min(together, count - start)
-            nets = DeepNetworks.start(rng, some, (10, width, width, 1), Activation("erf"), 1.2, 0.3)
-            before = nets.tangent_kernel(X)
-            for _ in range(60):
-                nets.descend(X, y, 0.6)
-            gaps += list(np.linalg.norm(nets.tangent_kernel(X) - before, axis=(1, 2)) / np.linalg.norm(before, axis=(1, 2)))
-        changes.append(float(np.mean(gaps)))
-    return changes
+    limit = ntk(X, layers=3, activation="erf", weight_std=1.2, bias_std=0.3)
+    rng, together, rows = np.random.default_rng(width), max(1, WEIGHTS // width**2), list[Array]()
+    for start in range(0, draws, together):
+        some = min(together, draws - start)
+        nets = DeepNetworks.start(rng, some, (10, width, width, 1), Activation("erf"), 1.2, 0.3)
+        before, weights = nets.tangent_kernel(X), [part.copy() for part in nets.weights[1:]]
+        largest_values = np.zeros((4, some))
+        for step in range(1, TIMES[-1] + 1):
+            nets.descend(X, y, 0.6)
+            if step not in TIMES:
+                continue
+            kernel = nets.tangent_kernel(X)
+            change = np.linalg.norm(kernel - before, axis=(1, 2)) / np.linalg.norm(before, axis=(1, 2))
+            distance = np.linalg.norm(kernel - limit, axis=(1, 2)) / np.linalg.norm(limit)
+            movements = np.zeros((2, some))
+            if TIMES.index(step) % 2 == 0:
+                movements = np.array(
+                    [spectral_norms(now - first) for now, first in zip(nets.weights[1:], weights, strict=True)]
+                ) / math.sqrt(width)
+            largest_values = np.maximum(largest_values, [change, distance, *movements])
+        rows.append(largest_values)
+    values = np.concatenate(rows, axis=1)
+    means, errors = mean_and_error(values.T)
+    square, square_error = mean_and_error(values[1] ** 2)
+    root = math.sqrt(float(square))
+    return DeepDrift(
+        float(means[0]), root, float(square_error) / (2 * root), float(means[2]), float(errors[2]), float(means[3]),
+        float(errors[3]),
+    )  # fmt: skip
 
 
 @claim("J14", _AREA, KernelGradientFlow, figure="kernel-flow", quick_decides=False, items=("L-13", "J-17", "M-11"))

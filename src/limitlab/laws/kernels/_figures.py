@@ -74,13 +74,19 @@ def kernel_drift(quick: bool = True) -> Figure:
     )
     simulation_points(axes, widths, spreads, None, 1, "between starts, two layers")
     simulation_points(axes, widths, changes, None, 0, "during training, two layers")
-    deep = np.array(deep_drift(deep_widths, deep_draws))
+    drifts = [deep_drift(width, count) for width, count in zip(deep_widths, deep_draws, strict=True)]
+    deep, hidden = np.array([drift.change for drift in drifts]), np.array([drift.hidden for drift in drifts])
+    bars = [drift.hidden_error for drift in drifts]
     simulation_points(axes, deep_widths, deep, None, 2, "during training, three layers of erf")
+    simulation_points(axes, deep_widths, hidden, bars, 3, r"hidden weights, $\|W_t-W_0\|/\sqrt{m}$, three layers")
+    theory_line(
+        axes, deep_widths, np.exp(np.mean(np.log(hidden**2 * deep_widths))) ** 0.5 / np.sqrt(deep_widths), 3, linestyle=":"
+    )
     x, y = np.array(widths, dtype=float), np.array(deep_widths, dtype=float)
     theory_line(axes, x, np.exp(np.mean(np.log(spreads * np.sqrt(x)))) / np.sqrt(x), 1, "$m^{-1/2}$", linestyle=":")
     theory_line(axes, x, np.exp(np.mean(np.log(changes * x))) / x, 0, "$m^{-1}$", linestyle=":")
     theory_line(axes, y, np.exp(np.mean(np.log(deep * y))) / y, 2, linestyle=":")
-    finish(axes, "width $m$", "relative change of the tangent kernel", xscale="log", yscale="log", ylim=(3e-5, 0.4))
+    finish(axes, "width $m$", "relative change of kernel or weights", xscale="log", yscale="log", ylim=(3e-5, 0.4))
     axes.legend(loc="lower left", fontsize=11, frameon=False)
     axes.set_title("moves by $1/m$ in training, by $m^{-1/2}$ between starts")
     return figure
