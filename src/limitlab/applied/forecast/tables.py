@@ -330,6 +330,8 @@ class Table:
         Inputs and targets of a second file, prepared in the same way.
     groups
         Group of each row, if the table has a column of groups.
+    raw
+        The rows of X with the columns of the file (a data frame).
     """
 
     X: Array
@@ -341,6 +343,7 @@ class Table:
     X_test: Array | None = None
     y_test: Array | None = None
     groups: Array | None = None
+    raw: Any = None
 
 
 def read_table(
@@ -404,7 +407,7 @@ def read_table(
     notes.append(
         f"standardised {X.shape[1]} input columns and divided them by {np.sqrt(X.shape[1]):.3g} (rows of norm about 1)"
     )
-    table = Table(X[:training], y[:training], names, notes, scale, labels)
+    table = Table(X[:training], y[:training], names, notes, scale, labels, raw=frame.iloc[:training])
     if test_path is not None:
         table.X_test, table.y_test = X[training:], y[training:]
     if groups is not None:
