@@ -10,7 +10,8 @@ Each check looks at the columns as they are in the file, before they become inpu
 - Few rows hold most of the variance of the target (`heavy_tails`), or one class is rare (`imbalance`).
 - The forecast is no better than a prediction that uses no column (`no_skill`).
 
-The thresholds are constants of this module. They were set on made tables, and tests check that tables without such defects have no sentence.
+The thresholds are constants of this module. They were set on made tables. Tests check that tables without such defects have no
+sentence.
 """
 
 from __future__ import annotations
@@ -74,26 +75,33 @@ The means of its values hold this share of the variance of the target, neighbour
 the F test of the means has a smaller p-value.
 """
 
-IDENTIFIERS = frozenset(
-    "id uid uuid ident identifier patient subject customer client user person participant respondent pupil student household family couple "
-    "twin pair school hospital clinic ward machine device sensor animal mouse litter plot session speaker author account vendor supplier "
-    "seller driver player donor group cluster batch site station shop store".split()
+
+def words_of(text: str) -> frozenset[str]:
+    """Return the words of a text."""
+    return frozenset(text.split())
+
+
+IDENTIFIERS = words_of(
+    "id uid uuid ident identifier patient subject customer client user person participant respondent pupil student "
+    "household family couple twin pair school hospital clinic ward machine device sensor animal mouse litter plot "
+    "session speaker author account vendor supplier seller driver player donor group cluster batch site station shop "
+    "store"
 )
 """Words in the names of columns that identify what a row was measured on."""
 
-CODES = frozenset(
-    "zip zipcode postal postcode plz code region country state county district municipality category cat sku sic naics icd atc isbn airport "
-    "carrier branch department dept sector type".split()
+CODES = words_of(
+    "zip zipcode postal postcode plz code region country state county district municipality category cat sku sic "
+    "naics icd atc isbn airport carrier branch department dept sector type"
 )
 """Words in the names of columns whose whole numbers are names."""
 
-CLOCK = frozenset("timestamp datetime date when time epoch day month year week quarter hour period tick".split())
+CLOCK = words_of("timestamp datetime date when time epoch day month year week quarter hour period tick")
 """Words in the names of columns of times."""
 
-BIRTH = frozenset("birth birthday birthdate born dob".split())
+BIRTH = words_of("birth birthday birthdate born dob")
 """Words in the names of dates that describe a person and not the time of a row."""
 
-ORDERED = frozenset("rating score grade stage level quality star severity rank satisfaction degree likert risk".split())
+ORDERED = words_of("rating score grade stage level quality star severity rank satisfaction degree likert risk")
 """Words in the names of ordered labels."""
 
 
@@ -157,7 +165,10 @@ def thinned(frame: Any) -> Any:
 
 
 def target_numbers(table: Table, values: Any) -> tuple[Floats, Floats]:
-    """Return the target as codes or numbers, and as columns: one indicator per class, or the numbers in units of their spread."""
+    """Return the target as codes or numbers, and as columns.
+
+    The columns are one indicator per class, or the numbers in units of their spread.
+    """
     if table.labels:
         _, codes = np.unique(values.astype(str).to_numpy(), return_inverse=True)
         return codes.astype(float), np.eye(codes.max() + 1)[codes]
@@ -226,7 +237,7 @@ def leaks(frame: Any, inputs: list[Any], y: Floats, indicators: Floats, labels: 
         if parts:
             listed = ", ".join(map(str, parts))
             sentences[parts[0]] = (
-                f"a sum of {listed} is equal to {target} up to less than {SUM_SHARE:g} of its variance. If {target} was computed from these "
+                f"a sum of {listed} is equal to {target} up to less than {SUM_SHARE:g} of its variance. If {target} was made from these "
                 "columns, the forecast has no meaning; leave them out."
             )
     return {
@@ -341,7 +352,8 @@ def exact_sum(numeric: dict[Any, Floats], y: Floats) -> list[Any]:
     """Return the fewest columns (at most five) whose linear combination is the target, or an empty list."""
     names = list(numeric)
     X = np.column_stack([(column - column.mean()) / column.std() for column in numeric.values()])
-    rest, parts = y - y.mean(), []
+    parts: list[int] = []
+    rest = y - y.mean()
     for _ in range(min(5, len(names), len(y) // 10)):
         gain = np.abs(rest @ X)
         gain[parts] = -1
@@ -557,8 +569,12 @@ def in_order(X: Floats, classes: NDArray[np.int64], count: int) -> bool:
     distance = np.abs(np.subtract.outer(np.arange(count), np.arange(count)))
     ours = float((table * distance).sum() / wrong)
     rng = np.random.default_rng(0)
-    orders = list(permutations(range(count))) if count <= 6 else [rng.permutation(count) for _ in range(720)]
-    better = sum(float((table * distance[np.ix_(order, order)]).sum() / wrong) <= ours + 1e-12 for order in orders)
+    orders = (
+        [np.array(order) for order in permutations(range(count))]
+        if count <= 6
+        else [rng.permutation(count) for _ in range(720)]
+    )
+    better = sum(float((table * distance[order][:, order]).sum() / wrong) <= ours + 1e-12 for order in orders)
     return ours < 1.5 and better <= 2 + (0 if count <= 6 else -1)
 
 
@@ -611,7 +627,7 @@ def heavy_tails(table: Table, target: str) -> Iterator[str]:
     positive = table.raw is not None and target in table.raw.columns and _all_positive(table.raw[target])
     remedy = f"the logarithm of {target}, or its ranks," if positive else f"the ranks of {target}, or values cut at a limit,"
     yield (
-        f"{target} has heavy tails: the largest 1% of the rows hold {share:.0%} of its variance. A few rows then determine the mean square, "
+        f"{target} has heavy tails: the largest 1% of the rows hold {share:.0%} of its variance. Few rows then determine the mean square, "
         f"and its forecast is not reliable; predict {remedy} instead."
     )
 
@@ -629,7 +645,7 @@ def class_counts(table: Table) -> tuple[NDArray[Any], NDArray[np.int64]]:
 
 
 def default_metric(table: Table, metric: str | None) -> str | None:
-    """Return the metric of a curve: "auc" for two classes of which one is rare, unless another metric is given."""
+    """Return the metric of a curve, which is "auc" for two classes of which one is rare unless another metric is given."""
     if metric is not None or not table.labels:
         return metric
     labels, counts = class_counts(table)
