@@ -28,8 +28,6 @@ from numpy.typing import NDArray
 
 from limitlab.applied.forecast.tables import Table, days_of, numbers_of
 
-__all__ = ["baseline_words", "default_metric", "suspicions", "tail_share"]
-
 Floats = NDArray[np.float64]
 
 MOST_ROWS = 20_000
