@@ -95,7 +95,7 @@ def test_a_file_with_a_category(tmp_path):
     from limitlab.show.cli import app
 
     asked = ["sample-size", "--pilot", str(file), "--target", "died"]
-    shown = json.loads(CliRunner().invoke(app, [*asked, "--json"]).output)
+    shown = json.loads(CliRunner().invoke(app, [*asked, "--json"]).stdout)
     assert shown["samples"] == found.samples
     assert "for the true model" in shown["pilot"]["remarks"][0]
     words = CliRunner().invoke(app, asked)

@@ -91,7 +91,7 @@ def test_command():
     assert shown.exit_code == 0
     assert "1323" in shown.output
     assert "882, where the slope is 0.855" in shown.output
-    assert json.loads(CliRunner().invoke(app, [*asked, "--json"]).output)["samples"] == 1323
+    assert json.loads(CliRunner().invoke(app, [*asked, "--json"]).stdout)["samples"] == 1323
     assert (
         CliRunner().invoke(app, ["sample-size", "--predictors", "20", "--auc", "0.4", "--prevalence", "0.2"]).exit_code == 2
     )

@@ -1,6 +1,7 @@
 # Written by `python -m limitlab._core.index`; do not edit.
 """Tools that apply the laws to your own data or network."""
 
+from .table_components import Components as Components
 from .forecast import Forecast as Forecast
 from .forecast import ForecastClassifier as ForecastClassifier
 from .forecast import ForecastStudy as ForecastStudy
@@ -11,8 +12,11 @@ from .pilot import Pilot as Pilot
 from .study_size import SampleSize as SampleSize
 from .scaling.fit import ScalingFit as ScalingFit
 from .scaling.study import ScalingStudy as ScalingStudy
+from .study_criteria import SizeCriteria as SizeCriteria
 from .forecast import check_gap as check_gap
 from .forecast import compare_with_sklearn as compare_with_sklearn
+from .table_components import components as components
+from .study_criteria import continuous_size as continuous_size
 from .forecast import draw_curve as draw_curve
 from .forecast import forecast_figure as forecast_figure
 from .forecast import forecast_other as forecast_other
@@ -31,8 +35,11 @@ from .spectrum_blocks import spectrum_along as spectrum_along
 from .stopping import stop as stop
 from .stopping import stopping_figure as stopping_figure
 from .stopping import stopping_table as stopping_table
+from .study_criteria import survival_size as survival_size
+from .study_criteria import validation_size as validation_size
 
 __all__ = [
+    "Components",
     "Forecast",
     "ForecastClassifier",
     "ForecastStudy",
@@ -43,8 +50,11 @@ __all__ = [
     "SampleSize",
     "ScalingFit",
     "ScalingStudy",
+    "SizeCriteria",
     "check_gap",
     "compare_with_sklearn",
+    "components",
+    "continuous_size",
     "draw_curve",
     "forecast_figure",
     "forecast_other",
@@ -63,4 +73,6 @@ __all__ = [
     "stop",
     "stopping_figure",
     "stopping_table",
+    "survival_size",
+    "validation_size",
 ]

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from limitlab.errors import Refused
-from limitlab.laws.classification.gaussian_score import TrueScore
+from limitlab.laws.classification.gaussian_score import Score, TrueScore
 from limitlab.laws.classification.logistic_calibration import intercept_of
 from limitlab.laws.classification.logistic_system import existence, solve_logistic
 from limitlab.laws.classification.populations import Groups
@@ -30,6 +30,8 @@ Array = NDArray[np.float64]
 
 RANK = 1e-9  # singular values below this share of the largest count as zero
 LARGE_VARIATION, ABOVE_GAUSSIAN = 1.0, 1.5  # variation of leverages; above both limits the law is too favourable
+INTERVAL_FITS = 100  # simulated pilots for each signal of an interval
+LARGEST_SCORE = 40.0  # fits with larger scores count as fits that do not exist
 WEAKEST = 0.02  # smallest signal that is distinguished from no signal
 
 
@@ -173,6 +175,119 @@ def _studied(X: Array, labels: NDArray[Any], notes: list[str]) -> Pilot:
     )
 
 
+# -- simulated studies ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SimulatedFits:
+    """Results of simulated studies.
+
+    Attributes
+    ----------
+    slopes
+        Calibration slope of each study; 0 if no fit exists.
+    spreads
+        Standard deviation of the leave-one-out scores of each study; infinite if no fit exists.
+    """
+
+    slopes: Array
+    spreads: Array
+
+
+def simulated_fits(
+    truth: TrueScore, predictors: int, samples: int, fits: int, seed: int = 0, spreads: bool = False
+) -> SimulatedFits:
+    """Return the results of logistic regressions on simulated studies with Gaussian predictors.
+
+    Parameters
+    ----------
+    truth
+        The true score of the labels.
+    predictors, samples, fits
+        Number of predictors, of samples of each study, and of studies.
+    seed
+        Seed of the studies. Studies with the same seed have related random numbers for every true score.
+    spreads
+        Whether to compute the spreads of the leave-one-out scores instead of the slopes.
+    """
+    from scipy.special import expit
+
+    slopes, widths = np.zeros(fits), np.full(fits, math.inf)
+    for i in range(fits):
+        rng = np.random.default_rng([seed, i])
+        table = np.ones((samples, predictors + 1))
+        table[:, :predictors] = rng.standard_normal((samples, predictors))
+        y = (rng.random(samples) < expit(truth.intercept + truth.signal * table[:, 0])).astype(float)
+        coefficients = newton_fit(table, y)
+        if coefficients is None:
+            continue
+        if spreads:
+            widths[i] = scores_without(table[:, :predictors], y, table @ coefficients).std()
+        else:
+            rest = float(np.linalg.norm(coefficients[1:predictors]))
+            slopes[i] = Score(truth, float(coefficients[-1]), float(coefficients[0]), rest).calibration()[0]
+    return SimulatedFits(slopes, widths)
+
+
+def newton_fit(table: Array, y: Array, steps: int = 30) -> Array | None:
+    """Return the coefficients of a logistic regression by Newton's method, or None if it does not converge to moderate scores.
+
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.column_stack([rng.standard_normal(50), np.ones(50)])
+    >>> y = (rng.random(50) < 0.5).astype(float)
+    >>> fit = fit_logistic(X[:, :1], y)
+    >>> bool(np.allclose(newton_fit(X, y), [fit.coefficients[0], fit.intercept]))
+    True
+    """
+    from scipy.linalg import cho_factor, cho_solve
+    from scipy.special import expit
+
+    coefficients = np.zeros(table.shape[1])
+    for _ in range(steps):
+        scores = table @ coefficients
+        if np.abs(scores).max() > LARGEST_SCORE:
+            return None
+        risk = expit(scores)
+        weight = np.maximum(risk * (1 - risk), 1e-12)
+        try:
+            factor = cho_factor((table * weight[:, None]).T @ table)
+        except np.linalg.LinAlgError:
+            return None
+        step = cho_solve(factor, table.T @ (y - risk))
+        coefficients = coefficients + step
+        if np.abs(step).max() < 1e-8 * (1 + np.abs(coefficients).max()):
+            return coefficients
+    return None
+
+
+def signal_interval(pilot: Pilot, level: float = 0.9, fits: int = INTERVAL_FITS, seed: int = 0) -> tuple[float, float]:
+    """Return an interval of the signal of the true score, by inversion of a test with simulated pilots.
+
+    A signal belongs to the interval if the spread of leave-one-out scores in the pilot lies between the quantiles of its distribution
+    over pilots of the same size, number of predictors and prevalence. The lower end is 0 if no signal is consistent with the pilot.
+    """
+    from scipy.stats import norm
+
+    half = float(norm.ppf((1 + level) / 2))
+    grid = np.geomspace(max(WEAKEST, pilot.signal / 4), 2.5 * pilot.signal, 7)
+    scores = np.empty(grid.size)
+    for i, signal in enumerate(grid):
+        truth = TrueScore(intercept_of(pilot.prevalence, float(signal)) if pilot.prevalence != 0.5 else 0.0, float(signal))
+        spreads = simulated_fits(truth, pilot.predictors, pilot.samples, fits, seed + i, spreads=True).spreads
+        below = (np.sum(spreads < pilot.score_spread) + 0.5) / (fits + 1)
+        known = np.log(spreads[np.isfinite(spreads)])
+        if known.size > 0.9 * fits and known.std() > 0:  # the normal score is less noisy than the count in the tails
+            scores[i] = (math.log(pilot.score_spread) - known.mean()) / known.std(ddof=1)
+        else:
+            scores[i] = float(norm.ppf(below))
+    line = np.polynomial.Polynomial.fit(np.log(grid), scores, 3)
+    fine = np.geomspace(grid[0], grid[-1], 2000)
+    values = np.minimum.accumulate(line(np.log(fine)))
+    low = float(fine[np.argmax(values <= half)]) if values[0] > half else 0.0
+    high = float(fine[np.argmax(values <= -half)]) if values[-1] <= -half else float(fine[-1])
+    return low, high
+
+
 # -- the AUC of the true model ------------------------------------------------------------------------------------------
 
 
@@ -197,7 +312,7 @@ def scores_without(Z: Array, y: Array, scores: Array) -> Array:
     risk = expit(scores)
     bend = risk * (1 - risk)
     inverse = np.linalg.inv((table * bend[:, None]).T @ table)
-    curvature = np.einsum("ij,jk,ik->i", table, inverse, table)
+    curvature = np.sum((table @ inverse) * table, axis=1)
     return np.asarray(scores - curvature / (1 - bend * curvature) * (y - risk))
 
 

@@ -25,6 +25,7 @@ from limitlab._core.page import Table as Rows
 from limitlab.applied.forecast._estimator import Forecast
 from limitlab.applied.forecast._fitting import is_classification
 from limitlab.applied.forecast._measure import fit_power_law
+from limitlab.applied.forecast._suspicions import baseline_words, default_metric, suspicions
 from limitlab.applied.forecast._trust import ForecastWarning, Gains, GapReport, explain, leverage_variation, sentence
 from limitlab.applied.forecast.tables import Table, read_table
 from limitlab.errors import Refused, UnreachableTarget
@@ -297,6 +298,7 @@ def forecast_study(
         ).fit(table.X, table.y, groups=table.groups)  # fmt: skip
         tell("forecasting")
         backtest = backtest and in_time("the backtest")
+        metric = default_metric(table, metric)  # type: ignore[assignment]
         curve = model.learning_curve(default_counts(total) if n is None else n, ridge, metric, band, backtest)
         others = other_metrics(model, curve, ridge) if table.labels and in_time("the other metrics") else {}
         tell("checking with real fits")
@@ -310,6 +312,7 @@ def forecast_study(
     remarks = list(dict.fromkeys(str(entry.message) for entry in caught if issubclass(entry.category, ForecastWarning)))
     if left_out:
         remarks.append(f"{', '.join(left_out)} would have started after {seconds:g} seconds and are left out")
+    remarks += suspicions(table, target, "classification" if classify else task, groups, time, curve)
     exponent = model.exponent()
     return ForecastStudy(
         source=file.name,
@@ -326,7 +329,12 @@ def forecast_study(
         trust=trust,
         gap=gap,
         warnings=remarks,
-        level=level_sentence(curve, total, table, target) + " " + exponent_sentence(model, exponent),
+        level=" ".join(
+            filter(
+                None,
+                (level_sentence(curve, total, table, target), baseline_words(table), exponent_sentence(model, exponent)),
+            )
+        ),
         advice=data_sentence(more, labels, ridge, table, target),
         drift=drift_sentence(curve, checks) if time is not None else None,
         exponent=exponent,

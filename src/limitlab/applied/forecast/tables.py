@@ -279,6 +279,34 @@ def _from_npz(file: Path, target: str) -> Any:
     return pd.concat([pd.DataFrame(table) for table in tables], axis=1).set_axis(labels, axis=1)
 
 
+def load_matrix(file: Path, array: str | None = None) -> Any:
+    """Return an array of two dimensions in an NPZ file as a table, by default the only such array."""
+    import pandas as pd
+
+    if not file.exists():
+        raise Refused(f"cannot read '{file}': there is no such file")
+    if not zipfile.is_zipfile(file):
+        raise Refused(f"cannot read '{file}': it is damaged, or was not written by numpy.savez")
+    with zipfile.ZipFile(file) as archive:
+        _require_room(file, float(sum(entry.file_size for entry in archive.infolist())))
+    try:
+        with np.load(file, allow_pickle=False) as arrays:
+            tables = {
+                name: arrays[name] for name in arrays.files if arrays[name].ndim >= 2 and arrays[name].dtype.kind in "fiub"
+            }
+    except ValueError as error:
+        raise Refused(f"cannot read '{file}': {str(error).splitlines()[0]} (pickled objects are never read)") from None
+    if array is None and len(tables) != 1:
+        raise Refused(
+            f"{file.name} has {len(tables)} arrays of rows and columns ({', '.join(tables) or 'none'}): name one with array"
+        )
+    name = next(iter(tables)) if array is None else array
+    if name not in tables:
+        raise Refused(f"{file.name} has no array {name!r} of rows and columns: {did_you_mean(name, tables)}")
+    flat = tables[name].reshape(len(tables[name]), -1)
+    return pd.DataFrame(flat, columns=[f"{name}[{i}]" for i in range(flat.shape[1])])
+
+
 class _TooLarge(ValueError):
     """Error for a file that needs more memory than allowed."""
 
@@ -330,6 +358,8 @@ class Table:
         Inputs and targets of a second file, prepared in the same way.
     groups
         Group of each row, if the table has a column of groups.
+    raw
+        The rows of X with the columns of the file (a data frame).
     """
 
     X: Array
@@ -341,6 +371,7 @@ class Table:
     X_test: Array | None = None
     y_test: Array | None = None
     groups: Array | None = None
+    raw: Any = None
 
 
 def read_table(
@@ -404,7 +435,7 @@ def read_table(
     notes.append(
         f"standardised {X.shape[1]} input columns and divided them by {np.sqrt(X.shape[1]):.3g} (rows of norm about 1)"
     )
-    table = Table(X[:training], y[:training], names, notes, scale, labels)
+    table = Table(X[:training], y[:training], names, notes, scale, labels, raw=frame.iloc[:training])
     if test_path is not None:
         table.X_test, table.y_test = X[training:], y[training:]
     if groups is not None:
@@ -576,7 +607,7 @@ def columns(frame: Any, notes: list[str]) -> tuple[Array, list[str]]:
             values = plain[label]
             if not np.ptp(values) > 0:
                 constant.append(label)
-            elif _counts_rows(values, label):
+            elif counts_rows(values, label):
                 rows.append(label)
             else:
                 numeric_columns[label] = values
@@ -613,7 +644,7 @@ def _plain_numbers(frame: Any) -> dict[str, Array]:
     return {str(frame.columns[at]): block[:, i] for i, at in enumerate(numeric) if whole[i]}
 
 
-def _counts_rows(values: Array, label: str) -> bool:
+def counts_rows(values: Array, label: str) -> bool:
     """Return whether whole numbers are row numbers or identifiers.
 
     They are if they increase by 1 in every row, or if they are all different and the name of the column is that of an identifier.

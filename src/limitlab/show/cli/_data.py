@@ -11,14 +11,14 @@ from limitlab.show.cli._law import read_numbers
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from limitlab.applied import ForecastStudy, SampleSize, ScalingStudy
+    from limitlab.applied import Components, ForecastStudy, SampleSize, ScalingStudy, SizeCriteria
 
 
 @expose(
     "limitlab.applied.sample_size",
     "sample-size",
     "sample-size --predictors 20 --auc 0.8 --prevalence 0.2 --plot buys.png. With a pilot: limitlab sample-size "
-    "--pilot patients.csv --target died",
+    "--pilot patients.csv --target died. For numbers: limitlab sample-size --outcome continuous --predictors 25 --r-squared 0.2",
     "solving for the number of samples",
     {
         "predictors": Option(metavar="P"),
@@ -30,12 +30,14 @@ if TYPE_CHECKING:
         "risk_no_fit": Option("--risk"),
     },
 )
-def sample_size(answer: SampleSize) -> Shown:
-    """Compute the number of samples that a logistic regression needs, from the limit law and from rules of thumb."""
+def sample_size(answer: SampleSize | SizeCriteria) -> Shown:
+    """Compute the number of samples that a prediction model needs, from the limit law and from published criteria."""
+    from limitlab.applied import SampleSize, sample_size_figure
+
+    if not isinstance(answer, SampleSize):
+        return Shown(answer.page(), answer.table, answer.figure)
 
     def draw() -> Figure:
-        from limitlab.applied import sample_size_figure
-
         return sample_size_figure(answer)
 
     pilot = answer.pilot
@@ -96,6 +98,35 @@ def forecast(study: ForecastStudy) -> Shown:
     """
     notes = [*(f"note: {note}" for note in study.notes), *(f"warning: {words}" for words in study.warnings)]
     return Shown(study.page(), study.curve, study.figure, notes, failed=not study.passed)
+
+
+def read_names(text: str) -> list[str]:
+    """Return the names of columns of `--leave-out`.
+
+    >>> read_names("a, b")
+    ['a', 'b']
+    """
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+@expose(
+    "limitlab.applied.components",
+    "components",
+    "components genes.csv --leave-out patient --plot spectrum.png",
+    "decomposing the table",
+    {
+        "data": Option("DATA"),
+        "array": Option(metavar="NAME"),
+        "leave_out": Option(metavar="COLUMNS", read=read_names),
+    },
+    tables=True,
+)
+def components(result: Components) -> Shown:
+    """Count the components of a table that are separated from noise.
+
+    The table may have more columns than rows, and its noise may be correlated between columns or in time.
+    """
+    return Shown(result.page(), result.table, result.figure, [f"note: {note}" for note in result.notes])
 
 
 def read_budgets(text: str) -> list[float]:
