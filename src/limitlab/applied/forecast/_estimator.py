@@ -19,7 +19,6 @@ from limitlab._core.page import Page, Table, html
 from limitlab._core.results import package_version
 from limitlab.applied.forecast._curves import Ensemble, Errors, Population, approximation_error, noise_floor
 from limitlab.applied.forecast._fitting import (
-    NO_RIDGE,
     Decomposition,
     as_numbers,
     checked_counts,
@@ -405,7 +404,14 @@ class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
         wanted = self.ridge if ridge is None else ridge
         extra = tuple(np.round(np.atleast_1d(np.asarray(sizes, dtype=float))).tolist())
         key = str(wanted), area, extra
-        known = next((value for at, value in self._real_fits.items() if at[0] == key[0] and at[1] >= area and (not extra or at[2] == extra)), None)
+        known = next(
+            (
+                value
+                for at, value in self._real_fits.items()
+                if at[0] == key[0] and at[1] >= area and (not extra or at[2] == extra)
+            ),
+            None,
+        )
         if known is None:
             fixed = None if isinstance(wanted, str) else float(checked_ridges(wanted)[0])
             known = self._real_fits[key] = kernel_losses(

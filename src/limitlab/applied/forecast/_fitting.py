@@ -234,11 +234,11 @@ def left_out_groups(spectrum: Spectrum, ridges: Array, groups: NDArray[np.int64]
     return out
 
 
-def group_ratio(spectrum: Spectrum, ridge: float, groups: NDArray[np.int64]) -> float:
-    """Return the error with groups left out over the error with rows left out."""
-    lam = np.array([ridge])
-    alone = (spectrum.residuals(lam)[:, 0] ** 2).mean(axis=1) / np.maximum(1 - spectrum.leverages(lam)[:, 0], 1e-6) ** 2
-    return float(left_out_groups(spectrum, lam, groups).mean() / alone.mean())
+def group_ratio(spectrum: Spectrum, groups: NDArray[np.int64]) -> float:
+    """Return the error with groups left out over the error with rows left out, each at its best ridge."""
+    lam = np.geomspace(SMALLEST_FOR_GROUPS, 1e2, 17) * spectrum.mean_diagonal
+    alone = (spectrum.residuals(lam) ** 2).mean(axis=2) / np.maximum(1 - spectrum.leverages(lam), 1e-6) ** 2
+    return float(left_out_groups(spectrum, lam, groups).mean(axis=0).min() / alone.mean(axis=0).min())
 
 
 WIDTHS = (0.1, 0.3, 1.0, 3.0, 10.0)
@@ -481,12 +481,11 @@ class Decomposition(BaseEstimator):  # type: ignore[misc]
         if self.groups_ is None:
             return
         rows = self._parts[0] if self._parts else slice(None)
-        ridge = max(self.ridge_, NO_RIDGE * self.spectrum_.mean_diagonal)
-        self.group_ratio_ = group_ratio(self.spectrum_, ridge, self.groups_[rows])
+        self.group_ratio_ = group_ratio(self.spectrum_, self.groups_[rows])
         if self.group_ratio_ > 1.05:
             warnings.warn(
-                f"errors on new groups are {self.group_ratio_:.2f} times those on new rows of known groups; multiply "
-                "forecasts by this factor if new data come in new groups",
+                f"errors on new groups are {self.group_ratio_:.2f} times those on new rows of known groups, each with its best ridge; "
+                "real fits and the curve through them are for new groups",
                 ForecastWarning,
                 stacklevel=3,
             )

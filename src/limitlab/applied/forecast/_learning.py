@@ -243,9 +243,12 @@ class Curve:
         """Return quantiles of the error at sizes n, with shape (levels, sizes)."""
         return np.asarray(np.exp(np.quantile(self.draws(n), levels, axis=0)))
 
-    def right(self, n: Any) -> Array:
-        """Return the probability that the median is within 10 % of the error, for every size."""
-        logs = self.draws(n)
+    def right(self, n: Any, power: float = 1.0) -> Array:
+        """Return the probability that the median is within 10 % of the error, for every size.
+
+        `power` is the power of the loss that is shown, such as 1/2 for an RMSE.
+        """
+        logs = power * self.draws(n)
         off = np.abs(logs - np.median(logs, axis=0))
         return np.asarray((off < np.log1p(CLOSE)).mean(axis=0))
 
@@ -253,7 +256,9 @@ class Curve:
         """Return a word for the probability of a right answer at every size."""
         return [trust_word(probability) for probability in self.right(n)]
 
-    def with_theory(self, step: Callable[[Array], Array], rows: float, missed: float, weight: float = THEORY_WEIGHT) -> Curve:
+    def with_theory(
+        self, step: Callable[[Array], Array], rows: float, missed: float, weight: float = THEORY_WEIGHT
+    ) -> Curve:
         """Return the curve with a second opinion on its shape.
 
         Its weight is the prior weight times the likelihoods of the two backtests.

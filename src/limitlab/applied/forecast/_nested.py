@@ -15,7 +15,7 @@ the one with the least error in the other splits.
 from __future__ import annotations
 
 import time as clock
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -175,7 +175,9 @@ def _by_groups(codes: Rows, train: Rows, test: Rows, rank: Rows) -> Split:
 
 def _given(total: int, groups: Any, cv: Any, rng: np.random.Generator, X: Any, y: Any) -> tuple[Kind, tuple[Split, ...]]:
     if not hasattr(cv, "split") and (isinstance(cv, str) or not hasattr(cv, "__iter__")):
-        raise Refused(f"cv = {cv!r} is not allowed: give 'time', a number of folds, a splitter of scikit-learn, or pairs of rows")
+        raise Refused(
+            f"cv = {cv!r} is not allowed: give 'time', a number of folds, a splitter of scikit-learn, or pairs of rows"
+        )
     if hasattr(cv, "split"):
         try:
             pairs = list(cv.split(np.zeros((total, 1)) if X is None else X, y, groups))
@@ -189,7 +191,9 @@ def _given(total: int, groups: Any, cv: Any, rng: np.random.Generator, X: Any, y
     for train, test in pairs:
         train, test = np.asarray(train, dtype=np.int64), np.asarray(test, dtype=np.int64)
         if not train.size or not test.size or np.intersect1d(train, test).size:
-            raise Refused("cv has a split that is not allowed: training and test rows must differ, and there must be some of both")
+            raise Refused(
+                "cv has a split that is not allowed: training and test rows must differ, and there must be some of both"
+            )
         if train.max() < test.min():
             kinds.add("time")
             made.append(Split(np.sort(train)[::-1], test))
@@ -270,7 +274,9 @@ class NestedLosses:
         level = float(logs.var(ddof=1)) if logs.size > 2 else 0.1
         made = Measurement(made.sizes, made.values, made.covariance + level)
         later = np.minimum.accumulate(made.values[::-1])[::-1]
-        kept = np.append(made.values[:-1] >= made.values[-1], True) & (made.values <= later * (1 + 1e-12) + 2 * made.standard_errors)
+        kept = np.append(made.values[:-1] >= made.values[-1], True) & (
+            made.values <= later * (1 + 1e-12) + 2 * made.standard_errors
+        )
         return made.only(np.flatnonzero(kept))
 
 
@@ -288,7 +294,6 @@ def most_fits(size: int) -> int:
     [100, 6, 4, 2]
     """
     return 100 if size <= 700 else max(4, int(10 * (700 / size) ** 2)) if size < 2500 else 2
-
 
 
 class RidgeSolver:
@@ -348,7 +353,11 @@ class RidgeSolver:
             weight = self.singular[:, None] / (self.values[:, None] + self.shifts)
         else:
             source = self.source
-            across = source(self.X[outside], self.X[self.inside]) if isinstance(source, Kernel) else source[np.ix_(outside, self.inside)]
+            across = (
+                source(self.X[outside], self.X[self.inside])
+                if isinstance(source, Kernel)
+                else source[np.ix_(outside, self.inside)]
+            )
             base, weight = across @ self.left, 1 / (self.values[:, None] + self.shifts)
         return np.stack([base @ (weight[:, [k]] * self.projected) for k in np.atleast_1d(places)])
 
@@ -442,7 +451,10 @@ def kernel_losses(
             split = splits.splits[s]
             if size > len(split.train):
                 continue
-            if clock.perf_counter() > deadline and (np.isfinite(means[0, j]).sum() + len([1 for key in stored if key[0] == j])) >= 2:
+            if (
+                clock.perf_counter() > deadline
+                and (np.isfinite(means[0, j]).sum() + len([1 for key in stored if key[0] == j])) >= 2
+            ):
                 break
             inside = split.train[:size]
             outside = np.concatenate([split.test, split.train[size:]]) if splits.kind == "rows" else split.test
@@ -476,7 +488,9 @@ def kernel_losses(
                 ridges[j].append(float(shifts[k]))
                 best_before = float(RIDGE_GRID[k])
     at = np.isfinite(means[0]).any(axis=1) & np.array([bool(values) for values in ridges])
-    centre = np.array([float(np.exp(np.mean(np.log(np.maximum(values, 1e-300))))) for values, held in zip(ridges, at, strict=True) if held])
+    centre = np.array(
+        [float(np.exp(np.mean(np.log(np.maximum(values, 1e-300))))) for values, held in zip(ridges, at, strict=True) if held]
+    )
     share = float(np.mean([len(split.test) / len(split.train) for split in splits.splits]))
     ones = np.minimum((targets > 0).sum(axis=0), (targets <= 0).sum(axis=0)).min() if labels else 0
     return NestedLosses(
