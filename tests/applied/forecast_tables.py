@@ -78,7 +78,12 @@ def raw(name):
         X, t = normal((2000, 4)), np.arange(2000) / 2000
         return columns(X, t), np.cos(np.pi * t) * X[:, 0] + np.sin(np.pi * t) * X[:, 1] + 0.3 * normal(2000)
     if name == "shop":
-        kind, region, size, day = rng.integers(0, 4, 3000), rng.integers(0, 60, 3000), rng.uniform(1, 50, 3000), rng.integers(0, 730, 3000)
+        kind, region, size, day = (
+            rng.integers(0, 4, 3000),
+            rng.integers(0, 60, 3000),
+            rng.uniform(1, 50, 3000),
+            rng.integers(0, 730, 3000),
+        )
         price = np.array([20.0, 5, 60, 40])[kind] + 1.5 * size + 0.02 * day + 5 * normal(3000)
         weight = size * rng.uniform(0.5, 1.5, 3000)
         absent = rng.random(3000) < 0.15
@@ -173,7 +178,9 @@ def rival(model, n0, labels, seed, counts):
         values.append(np.mean(fits))
     law = lambda x, a, b, c: a * (x / sizes[-1]) ** -b + c  # noqa: E731
     try:
-        best, _ = curve_fit(law, sizes, values, p0=[values[-1], 0.5, 0.0], bounds=([0, 0, 0], [np.inf, 5, np.inf]), maxfev=20000)
+        best, _ = curve_fit(
+            law, sizes, values, p0=[values[-1], 0.5, 0.0], bounds=([0, 0, 0], [np.inf, 5, np.inf]), maxfev=20000
+        )
         return np.maximum(law(np.asarray(counts), *best), 1e-6)
     except (RuntimeError, ValueError):
         return np.full(len(counts), max(values[-1], 1e-6))
@@ -220,7 +227,9 @@ def report(records, title):
     print("|---|---|---|---|---|---|---|---|---|---|---|")
     for times in TIMES:
         rows = [r for r in records if r["times"] == times]
-        value, truth, low, high, other, now = (np.array([r[k] for r in rows]) for k in ("value", "truth", "low", "high", "rival", "now"))
+        value, truth, low, high, other, now = (
+            np.array([r[k] for r in rows]) for k in ("value", "truth", "low", "high", "rival", "now")
+        )
         off, off_other = np.abs(np.log(value / truth)), np.abs(np.log(other / truth))
         print(
             f"| {times:g} n0 | {np.mean((low <= truth) & (truth <= high)):.2f} | {np.sum(truth > high)}, {np.sum(truth < low)} "
@@ -232,8 +241,20 @@ def report(records, title):
         for times in TIMES[2:]:
             rows = [r for r in records if r["times"] == times and r["trust"] == word]
             if rows:
-                step = [abs(np.log(r["value"] / r["now"]) - np.log(r["truth"] / next(
-                    s["truth"] for s in records if s["table"] == r["table"] and s["pilot"] == r["pilot"] and s["times"] == 1))) for r in rows]
+                step = [
+                    abs(
+                        np.log(r["value"] / r["now"])
+                        - np.log(
+                            r["truth"]
+                            / next(
+                                s["truth"]
+                                for s in records
+                                if s["table"] == r["table"] and s["pilot"] == r["pilot"] and s["times"] == 1
+                            )
+                        )
+                    )
+                    for r in rows
+                ]
                 level = [abs(np.log(r["value"] / r["truth"])) for r in rows]
                 print(f"{word} at {times:g} n0: {len(rows)}; step within 10 %: {np.mean(np.array(step) < 0.1):.0%}; value: "
                       f"{np.mean(np.array(level) < 0.1):.0%}")  # fmt: skip
@@ -241,13 +262,24 @@ def report(records, title):
 
 def by_table(records):
     """Print the mean forecast at 4 n0 of every table."""
-    print("\n| table | kernels | mean forecast at 4 n0 | truth | a n^-b + c | no change | covered at n0, 2 n0, 4 n0 | seconds |\n|---|---|---|---|---|---|---|---|")
+    heads = [
+        "table",
+        "kernels",
+        "mean forecast at 4 n0",
+        "truth",
+        "a n^-b + c",
+        "no change",
+        "covered at n0, 2 n0, 4 n0",
+        "seconds",
+    ]
+    print(f"\n| {' | '.join(heads)} |\n{'|---' * len(heads)}|")
     for name in dict.fromkeys(r["table"] for r in records):
         rows = [r for r in records if r["table"] == name]
         at = {t: [r for r in rows if r["times"] == t] for t in TIMES}
         mean = lambda key: f"{np.mean([r[key] for r in at[4.0]]):.4g}"  # noqa: B023, E731
         held = ", ".join(str(sum(r["low"] <= r["truth"] <= r["high"] for r in at[t])) for t in TIMES[1:])
-        print(f"| {name} | {', '.join(sorted({r['kernel'] for r in rows}))} | {mean('value')} | {mean('truth')} | {mean('rival')} | {mean('now')} "
+        kernels = ", ".join(sorted({r["kernel"] for r in rows}))
+        print(f"| {name} | {kernels} | {mean('value')} | {mean('truth')} | {mean('rival')} | {mean('now')} "
               f"| {held} ({len(at[1.0])}) | {np.mean([r['seconds'] for r in rows]):.1f} |")  # fmt: skip
 
 

@@ -190,7 +190,9 @@ def advice_sentence(answer: Answer, unit: Unit, count: Callable[[float], str], w
     loss = unit.words if not unit.rising else f"distance of the {unit.words} from its best value"
     loss = loss.partition(" in the units")[0]
     ends = f"{min(change[1:]):.0%} to {max(change[1:]):.0%}"
-    if max(change[1:]) < worthwhile or change[0] < worthwhile:
+    if change[0] < 0:
+        return f"Twice the rows ({count(2 * answer.rows)}) would not reduce the {loss}: it changes from {now} to {twice}."
+    if change[0] < worthwhile:
         return (
             f"Twice the rows ({count(2 * answer.rows)}) would hardly change the {loss}: from {now} to {twice}, a reduction by "
             f"{change[0]:.0%} ({ends}). Other inputs or another model may help more."

@@ -26,7 +26,7 @@ from limitlab.applied.forecast._fitting import (
     class_targets,
     require_finite,
 )
-from limitlab.applied.forecast._learning import Curve, posterior
+from limitlab.applied.forecast._learning import THEORY_WEIGHT, Curve, posterior
 from limitlab.applied.forecast._measure import fit_power_law, measured
 from limitlab.applied.forecast._metrics import DRAWS, METRICS, Classes
 from limitlab.applied.forecast._nested import LARGEST_FIT, NestedLosses, kernel_losses, selection_shift
@@ -171,7 +171,7 @@ def posterior_curve(made: xr.Dataset, curve: Curve, kind: str, band: float, rows
         "step_high": steps[2],
         "last_value": np.full(samples.shape, 1 - now if rising else now),
         "power_law": 1 - law if rising else law,
-        "trust": np.array(curve.trust(samples), dtype=object),
+        "trust": np.array(curve.trust(samples)),
         "right": curve.right(samples),
         "extrapolated": samples > (rows if largest >= 0.5 * rows else largest),
     }
@@ -320,7 +320,7 @@ class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
             Nominal probability of the band.
         baselines
             Whether to make real fits at a few sizes. This is done only if some n is above N. The curve is then the median of the posterior
-            over power laws a n^-b + c through these fits, in the metric of the curve. For the mean square of fits to random rows, the shape
+            over power laws a n^-b + c through these fits, in the metric of the curve. For fits to random rows, the step of the mean square
             that the law predicts is a second opinion with a weight from backtests. Without real fits the curve is that of the law, and its
             band for labels beyond N is approximate.
         seconds
@@ -331,9 +331,10 @@ class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
         xarray.Dataset
             The variables are functions of n. `value` is the metric, with its band `low` and `high`, and `last_value` is its value at N.
             `step` is the ratio of the loss to its value at N, with its band `step_low` and `step_high`. The loss is the metric itself, or
-            one minus it for "accuracy" and "auc". `power_law` is the least-squares power law through real fits, `law_value` the value of
-            the law, `trust` the reliability of the value, `extrapolated` whether n is at least N, and `ridge` the ridge of the law. With
-            real fits `extrapolated` is whether n is above N or, for large data, above the largest real fit. The mean square has the variables
+            one minus it for "accuracy" and "auc". `power_law` is the least-squares power law through real fits, and `law_value` the value
+            of the law (for the mean square). `trust` is the reliability of the value, `extrapolated` whether n is at least N, and `ridge`
+            the ridge of the law. With real fits, `right` is the probability that the value is within 10 % of the truth, and `extrapolated`
+            is whether n is above N or, for large data, above the largest real fit. The mean square has the variables
             `test_error`, `test_error_low`, `test_error_high`, `law_error` (without the correction for leverages), `train_error`,
             `degrees_of_freedom` and `effective_ridge`.
         """
@@ -354,6 +355,10 @@ class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
         if kind == "mse":
             value, base = errors.test_error, float(self._population.errors(float(total), last).test_error[0])
             spread: Array | None = deviation
+        elif (
+            baselines and known and isinstance(kind, str) and (doublings > 0).any()
+        ):  # the values of real fits replace these
+            value, base, spread = np.full(samples.shape, np.nan), float("nan"), None
         else:
             labelled = self._labelled()
             value = labelled.curve(kind, samples, lam, lambda at: self._ridge_at(at, ridge)[0])
@@ -385,9 +390,9 @@ class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
         kind = self._metric(metric)
         name = "error" if kind == "accuracy" else kind
         losses = self._losses(ridge, name == "auc", sizes, seconds)
-        curve = posterior(losses.measurement(name), self.random_state)
+        curve = posterior(losses.measurement(name), self.random_state, rising=losses.kind == "time", odds=name == "error")
         curve = replace(curve, largest=np.inf if name == "mse" else 1.0, shift=self._selection(name))
-        if name != "mse" or self.splits_.kind != "rows" or isinstance(self._population, Ensemble):
+        if name not in THEORY_WEIGHT or self.splits_.kind != "rows" or isinstance(self._population, Ensemble):
             return curve
         rows = float(len(self.targets_))
 
@@ -397,7 +402,7 @@ class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
             return np.asarray(np.log(np.maximum(values[:-1], np.finfo(float).tiny) / max(values[-1], np.finfo(float).tiny)))
 
         missed = float(self._population.tail_deviation(self._ridge_at(np.array([rows]), ridge)[0])[0])
-        return curve.with_theory(step, rows, missed)
+        return curve.with_theory(step, rows, missed, name)
 
     def _losses(self, ridge: Any, area: bool, sizes: Any = (), seconds: float = FIT_SECONDS) -> NestedLosses:
         """Return the losses of real fits. They are computed at first use and cached."""
@@ -439,7 +444,8 @@ class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
         """Return the curve with its values from the posterior of real fits."""
         curve = self.posterior(kind, ridge, seconds=seconds)
         rows = float(len(self.targets_))
-        return posterior_curve(made.assign(law_value=made["value"]), curve, kind, band, rows)
+        made = made.assign(law_value=made["value"]) if kind == "mse" else made
+        return posterior_curve(made, curve, kind, band, rows)
 
     def best_ridge(self, n: Any) -> xr.Dataset:
         """Return the ridge with the smallest expected test error for every n, and this error.

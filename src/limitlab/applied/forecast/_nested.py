@@ -3,7 +3,8 @@
 A split assigns rows to training and test. Its training rows have an order, and the fit of size n uses the first n of them. The kinds of
 splits are
 
-- rows: folds of a random order of the rows, with equal shares of the classes. A fit is tested on all rows that it does not contain.
+- rows: folds of a random order of the rows, whose test rows have equal shares of the classes. A fit is tested on all rows that it does
+  not contain.
 - groups: folds of groups. The training rows are ordered by groups, and a fit is tested on the groups of the fold.
 - time: the rows before a time, latest rows first. A fit is tested on the rows that follow this time.
 - given: the splits of a splitter. The training rows have a random order.
@@ -36,6 +37,9 @@ LARGEST_SHARE = 0.9
 FOLDS, GROUP_FOLDS, TIME_FOLDS = 10, 10, 5
 MOST_TESTS = 4000
 SIZES = 6
+
+SIZES_IN_TIME = 3
+"""Number of the largest sizes whose errors on later rows determine the curve. Data that change with time have no simple curve."""
 
 LARGEST_FIT = 4000
 """Largest number of rows of a fit with a kernel."""
@@ -84,10 +88,10 @@ def nested_sizes(largest: float, count: int = SIZES, least: float = 8) -> Array:
     """Return sizes that increase by factors 2 up to the largest.
 
     >>> nested_sizes(900).tolist(), nested_sizes(18).tolist()
-    ([28.0, 56.0, 112.0, 225.0, 450.0, 900.0], [8.0, 9.0, 18.0])
+    ([28.0, 56.0, 112.0, 225.0, 450.0, 900.0], [9.0, 18.0])
     """
     sizes = np.floor(largest / 2.0 ** np.arange(count - 1, -1, -1))
-    return np.unique(np.maximum(sizes, min(least, largest)))
+    return sizes[sizes >= min(least, sizes[-2])]
 
 
 def repeats_for(total: int) -> int:
@@ -147,12 +151,15 @@ def make_splits(
     folds = min(FOLDS if cv is None else int(cv), total)
     splits = []
     for repeat in range(repeats_for(total)):
-        order = _mixed(labels, total, np.random.default_rng([seed, 8, repeat]))
+        shuffled = np.random.default_rng([seed, 8, repeat])
+        order = _mixed(labels, total, shuffled)
         edges = np.round(np.linspace(0, total, folds + 1)).astype(int)
         for k in range(folds):
             rotated = np.roll(order, -int(edges[k + 1]))
             count = int(edges[k + 1] - edges[k])
-            splits.append(Split(rotated[: total - count], rotated[total - count :]))
+            # small training sets with equal shares of the classes would have smaller errors than random ones
+            train = rotated[: total - count] if labels is None else shuffled.permutation(rotated[: total - count])
+            splits.append(Split(train, rotated[total - count :]))
     return Splits("rows", tuple(splits), total)
 
 
@@ -174,7 +181,7 @@ def _by_groups(codes: Rows, train: Rows, test: Rows, rank: Rows) -> Split:
 
 
 def _given(total: int, groups: Any, cv: Any, rng: np.random.Generator, X: Any, y: Any) -> tuple[Kind, tuple[Split, ...]]:
-    if not hasattr(cv, "split") and (isinstance(cv, str) or not hasattr(cv, "__iter__")):
+    if isinstance(cv, str) or not (hasattr(cv, "split") or hasattr(cv, "__iter__")):
         raise Refused(
             f"cv = {cv!r} is not allowed: give 'time', a number of folds, a splitter of scikit-learn, or pairs of rows"
         )
@@ -260,10 +267,7 @@ class NestedLosses:
         return from_rows(self.sizes, self.losses[at], self.tested, self.means[at], labels)
 
     def _in_time(self, at: int, labels: bool) -> Measurement:
-        """Return the errors after the latest time. The scatter of earlier times is the error of the level.
-
-        Sizes whose error is smaller than that of a larger size are left out, because a power law falls.
-        """
+        """Return the errors after the latest time at the largest sizes. The scatter of earlier times is the error of the level."""
         means = self.means[at]
         if self.last is not None and self.losses is not None:
             made = from_rows(self.sizes, self.last[0][at], self.last[1], means[:, -1:], labels)
@@ -273,11 +277,7 @@ class NestedLosses:
         logs = np.log(np.maximum(means[complete][-1], np.finfo(float).tiny)) if complete.any() else np.zeros(1)
         level = float(logs.var(ddof=1)) if logs.size > 2 else 0.1
         made = Measurement(made.sizes, made.values, made.covariance + level)
-        later = np.minimum.accumulate(made.values[::-1])[::-1]
-        kept = np.append(made.values[:-1] >= made.values[-1], True) & (
-            made.values <= later * (1 + 1e-12) + 2 * made.standard_errors
-        )
-        return made.only(np.flatnonzero(kept))
+        return made.only(np.arange(max(0, made.sizes.size - SIZES_IN_TIME), made.sizes.size))
 
 
 RIDGE_GRID = np.geomspace(1e-10, 1e2, 37)
@@ -440,7 +440,7 @@ def kernel_losses(
             last[0][:rows, j, outside] += each
             last[1][j, outside] += 1
 
-    best_before = 1e-3
+    best_before, before = 1e-3, int(np.searchsorted(RIDGE_GRID, 1e-3))
     for j, size in enumerate(sizes.astype(int)):
         grid = RIDGE_GRID if ridge_at is None else np.zeros(1)
         cheap = _few_features(source, X)
@@ -481,12 +481,14 @@ def kernel_losses(
             here = [s for i, s in stored if i == j]
             table = np.array([((stored[j, s][1] - targets[stored[j, s][0]]) ** 2).mean(axis=(1, 2)) for s in here])
             for at, s in enumerate(here):
-                others = np.delete(table, at, axis=0) if len(here) > 1 else table
-                k = int(np.argmin(others.mean(axis=0)))
+                # a single split has no others, so it uses the ridge of the size before
+                k = int(np.argmin(np.delete(table, at, axis=0).mean(axis=0))) if len(here) > 1 else before
                 outside, scores, shifts = stored.pop((j, s))
                 enter(j, s, outside, scores[k])
                 ridges[j].append(float(shifts[k]))
                 best_before = float(RIDGE_GRID[k])
+            if len(here) > 1:
+                before = int(np.argmin(table.mean(axis=0)))
     at = np.isfinite(means[0]).any(axis=1) & np.array([bool(values) for values in ridges])
     centre = np.array(
         [float(np.exp(np.mean(np.log(np.maximum(values, 1e-300))))) for values, held in zip(ridges, at, strict=True) if held]

@@ -459,8 +459,9 @@ def real_study(
     where = {"groups": ", on new groups", "time": ", on later rows"}.get(model.splits_.kind, "")
     others = {}
     if table.labels and kind in ("error", "accuracy", "auc") and in_time("the other metrics"):
+        empty = xr.Dataset(coords={"n": counts})
         others = {
-            other: posterior_curve(xr.Dataset(coords={"n": counts}), model.posterior(other, ridge, extra, limit), other, band, total).value.values
+            other: posterior_curve(empty, model.posterior(other, ridge, extra, limit), other, band, total).value.values
             for other in ("error", "auc") if other != name
         }  # fmt: skip
     label_gain = None
@@ -572,7 +573,8 @@ def rows_by_law(
             answer = model.samples_for(loss, ridge)
         except UnreachableTarget as reason:
             best = float(unit.shown(reason.best))
-            words = f"{unit.words} of {unit.text(error)} cannot be reached: the best expected value is {unit.text(best)}, with {count(reason.at)}."
+            least = f"{unit.text(best)}, with {count(reason.at)}"
+            words = f"{unit.text(error)} {unit.words} cannot be reached: the best expected value is {least}."
             return {"n": None, "best": best, "at": reason.at, "sentence": words}
         n, beyond = float(answer.n), bool(answer.n > total)
     else:
@@ -581,7 +583,10 @@ def rows_by_law(
         values = 1 - values if unit.rising else values
         if not (values <= loss).any():
             best = float(unit.shown(values.min()))
-            words = f"{unit.text(error)} {unit.words} cannot be reached with up to {count(grid[-1])}: the best expected value is {unit.text(best)}."
+            words = (
+                f"{unit.text(error)} {unit.words} cannot be reached with up to {count(grid[-1])}: "
+                f"the best expected value is {unit.text(best)}."
+            )
             return {"n": None, "best": best, "at": float(grid[values.argmin()]), "sentence": words}
         n = float(grid[int((values <= loss).argmax())])
         beyond = n > total
@@ -600,7 +605,7 @@ def measured_points(losses: NestedLosses, total: int) -> xr.Dataset:
         else:  # errors on the rows after the latest time
             values = losses.means[at][:, -1]
             made = np.isfinite(losses.means[at]).sum(axis=1)
-            errors = np.nanstd(losses.means[at], axis=1) / np.sqrt(np.maximum(made, 1))
+            errors = np.where(made > 1, np.nanstd(losses.means[at], axis=1), np.nan)  # the scatter over times
         key = MEASURED[name]
         variables[key] = (("n", "ridge"), (1 - values if name == "auc" else values)[:, None])
         variables[f"{key}_standard_error"] = (("n", "ridge"), errors[:, None])
@@ -621,8 +626,9 @@ def model_study(
         raise Refused("splits = 0 is not allowed with a model: its curve needs real fits")
     made = scoring_of(scoring, table.labels, target, table.scale)
     total = len(table.X)
+    inputs = table.X * np.sqrt(table.X.shape[1])
     result: ModelForecast = forecast_model(
-        estimator, table.X * np.sqrt(table.X.shape[1]), table.y, n, made, "time" if timed else min(splits, total), table.groups, band, error,
+        estimator, inputs, table.y, n, made, "time" if timed else min(splits, total), table.groups, band, error,
         FIT_SECONDS if seconds is None else seconds, jobs, seed,
     )  # fmt: skip
     count = counter(table, total)
@@ -690,7 +696,11 @@ def real_by_count(checks: xr.Dataset | None, metric: str, unit: Unit, show: Call
     texts = {}
     for i, at in enumerate(checks.n.values.tolist()):
         error = abs(float(show(values[i] + errors[i]) - show(values[i])))
-        texts[at] = f"{unit.text(show(values[i]))} ± " + (f"{100 * error:.1g}" if unit.percent else f"{error:.1g}")
+        texts[at] = (
+            unit.text(show(values[i]))
+            + ("" if np.isnan(error) else " ± ")
+            + ("" if np.isnan(error) else f"{100 * error:.1g}" if unit.percent else f"{error:.1g}")
+        )
     return texts
 
 
