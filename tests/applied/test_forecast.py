@@ -301,7 +301,7 @@ def test_extrapolation_follows_the_population():
         truth = float(learning_curve(n, 1e-2, np.r_[s, 0], np.r_[s * beta**2, 0.09]).test_error)
         assert curve.test_error_low[i] <= truth <= curve.test_error_high[i]
         assert abs(curve.test_error.values[i] / truth - 1) < 0.15
-    assert curve.extrapolated.values.tolist() == [True, True, True]
+    assert curve.extrapolated.values.tolist() == [False, True, True]
 
 
 def test_band_shrinks_with_the_data_and_hidden_halves_are_reported():

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from limitlab.applied.forecast import Forecast, forecast_study
-from limitlab.applied.forecast._study import curve_rows, measured_points
+from limitlab.applied.forecast._study import curve_rows
 from limitlab.applied.forecast.tables import Table
 from limitlab.show.cli import app
 
@@ -35,9 +35,11 @@ def test_table_notes_and_sentence(data):
     assert done.exit_code == 0, done.output
     assert "real fits" in done.stdout
     assert "300 *" in done.stdout
-    assert "Forecasts for all rows from half of them differ" in done.stdout
+    assert done.stdout.startswith("Now, with 150 rows: 0.")
+    assert "With 300 rows: 0." in done.stdout.splitlines()[0]
+    assert "the probability that both numbers are within 10%" in done.stdout
     assert "power law" in done.stdout
-    assert "doubling the data" in done.stdout.lower()
+    assert "Twice the rows (300 rows)" in done.stdout
     assert "category with 2 levels" in done.stderr
 
 
@@ -49,7 +51,10 @@ def test_json_plot_and_file(data, tmp_path):
     assert found["observables"]["extrapolated"] == [False, False, True]
     assert found["samples_for"]["n"] > 2
     assert len(found["notes"]) >= 3
-    assert 0.8 < found["observables"]["test_error"][1] / found["measured"]["observables"]["test_error"][1][0] < 1.25
+    real = dict(zip(found["measured"]["coordinates"]["n"], found["measured"]["observables"]["test_error"], strict=True))
+    assert 0.8 < found["observables"]["value"][1] / real[100][0] < 1.25
+    low, now, high = (found["answer"]["now"][name] for name in ("low", "value", "high"))
+    assert low < now < high
     assert (tmp_path / "a.png").read_bytes()[1:4] == b"PNG"
     assert len((tmp_path / "a.csv").read_text().splitlines()) == 4
 
@@ -80,6 +85,18 @@ def test_error_out_of_reach_is_exit_code_one(data):
         (["--target", "price", "--ridge", "-1"], "--ridge -1 is not allowed"),
         (["--target", "price", "--ridge", "x"], "--ridge x is not allowed"),
         (["--target", "price", "--splits", "-1"], "splits = -1 is not allowed"),
+        (["--target", "price", "--splits", "1"], "splits = 1 is not allowed: must be at least 2, or 0"),
+        (
+            ["--target", "price", "--error", "0"],
+            "error = 0.0 is not allowed: must be a number above 0, in the unit of the table",
+        ),
+        (["--target", "kind", "--error", "3"], "error = 3.0 is not allowed: must be a share between 0 and 1"),
+        (["--target", "price", "--scoring", "r2"], "scoring = 'r2' is not allowed without a model"),
+        (["--target", "price", "--model", "Ridge("], "is not an expression such as Ridge(alpha=1.0)"),
+        (["--target", "price", "--model", "open('x')"], "scikit-learn has no estimator 'open'"),
+        (["--target", "price", "--model", "Ridge().fit(1)"], "give calls of names of scikit-learn"),
+        (["--target", "price", "--model", "Ridge(alfa=1)"], "unexpected keyword argument 'alfa'"),
+        (["--target", "price", "--model", "Ridge()", "--scoring", "r3"], "scoring = 'r3' is not allowed"),
         (["--target", "price", "--seed", "-1"], "seed = -1 is not allowed: must be a whole number of at least 0"),
         (["--target", "price", "--rows", "-3"], "rows = -3 is not allowed: must be a whole number of at least 2"),
         (["--target", "price", "--kernel", "cubic"], "'--kernel': 'cubic' is not one of 'auto'"),
@@ -100,11 +117,9 @@ def test_no_file():
     assert "Missing argument 'DATA'" in done.stderr
 
 
-def test_checks_are_left_out_where_they_cannot_be_made():
+def test_a_curve_without_real_fits_has_rows():
     X = np.random.default_rng(0).standard_normal((30, 2))
-    model = Forecast().fit(X, X[:, 0] + X[:, 1] ** 2)
-    curve = model.learning_curve([60, 90])
-    assert measured_points(model, curve, 2, 0) is None
+    curve = Forecast().fit(X, X[:, 0] + X[:, 1] ** 2).learning_curve([60, 90])
     table = Table(X, X[:, 0], ["a", "b"])
     assert [row["n"] for row in curve_rows(curve, None, table)] == ["60 *", "90 *"]
 
@@ -116,7 +131,7 @@ def test_a_study_keeps_to_its_time(data):
     assert study.others == {}
     assert study.trust == []
     assert "power_law" not in study.curve
-    assert any("the backtest, the other metrics, the real fits" in words for words in study.warnings)
+    assert any("the real fits, the other metrics, the backtest" in words for words in study.warnings)
     assert study.passed
     assert study.gains.data > -1
 
@@ -187,7 +202,7 @@ def test_table_sentence_and_best_ridge_agree(tmp_path, make):
     assert given["gains"]["at_ridge"] == pytest.approx(1 - fixed[1] / fixed[0], rel=1e-9)
     if target != "target":
         root = np.sqrt(now) * default["target_scale"]
-        assert f"{root:.4g} in the units of {target}" in default["level"]
+        assert f"{root:.4g} RMSE in the units of {target}" in default["level"]
         assert f"from {root:.4g} to" in default["advice"]
     else:
         wrong = default["observables"]["value"]
@@ -197,9 +212,8 @@ def test_table_sentence_and_best_ridge_agree(tmp_path, make):
 
 def test_messy_houses_are_understood(tmp_path):
     path, target = houses(tmp_path)
-    done = run(path, "--target", target, "--n", "50,150", "--splits", 1, "--kernel", "linear")
+    done = run(path, "--target", target, "--n", "50,150", "--splits", 2, "--kernel", "linear")
     assert done.exit_code == 0, done.output
-    assert "(one fit)" in done.stdout
     for words in ("house_id: row numbers", "heated: text read as numbers", "sold: dates", "1 missing values"):
         assert words in done.stderr, words
 
@@ -261,3 +275,73 @@ def test_new_groups(tmp_path):
         refused = run(path, "--target", "y", *wrong)
         assert refused.exit_code != 0
         assert message in refused.output + str(refused.exception), message
+
+
+# -- the answer ------------------------------------------------------------------------------------------------------------------
+
+
+def test_the_error_of_the_option_is_in_the_unit_of_the_table(tmp_path):
+    """The number of rows for an error lies between the two rows of the table that bracket it."""
+    path, target = friedman(tmp_path)
+    study = forecast_study(path, target, kernel="rbf", error=22.0)
+    shown = [float(row["rmse"]) for row in study.rows()]
+    n = study.curve.n.values
+    after = next(i for i, value in enumerate(shown) if value <= 22.0)
+    assert n[after - 1] <= study.needed["n"] <= n[after]
+    assert study.needed["low"] <= study.needed["n"] <= study.needed["high"]
+    assert study.level == study.sentences()[0]
+    assert f"Trust: {study.answer.word}." in study.level
+    assert study.trust[0].startswith(f"Trust ({study.answer.word})")
+
+
+def test_groups_are_in_the_answer(tmp_path):
+    """The first number is the error on new groups, as GroupKFold of the same kernel measures it."""
+    from sklearn.kernel_ridge import KernelRidge
+    from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_predict
+
+    rng = np.random.default_rng(3)
+    group = np.repeat(np.arange(60), 5)
+    X = rng.standard_normal((60, 3))[group] + 0.15 * rng.standard_normal((300, 3))
+    y = rng.standard_normal(60)[group] + X[:, 0] + 0.3 * rng.standard_normal(300)
+    table = pd.DataFrame(X, columns=list("abc")).assign(who=[f"p{k}" for k in group], y=y)
+    table.to_csv(tmp_path / "t.csv", index=False)
+    study = forecast_study(tmp_path / "t.csv", "y", groups="who")
+    scaled = (X - X.mean(axis=0)) / X.std(axis=0)
+    tuned = GridSearchCV(KernelRidge(kernel="linear"), {"alpha": np.geomspace(1e-3, 1e3, 13)}, cv=GroupKFold(10)).fit(
+        scaled, y - y.mean(), groups=group
+    )
+    guess = cross_val_predict(tuned.best_estimator_, scaled, y - y.mean(), groups=group, cv=GroupKFold(10))
+    real = float(np.mean((guess - (y - y.mean())) ** 2) / y.var())
+    assert abs(study.answer.now[0] / real - 1) < 0.25
+    assert "on new groups" in study.level
+    assert "(60 groups)" in study.level
+    assert [row["groups"] for row in study.rows()][-3:] == ["60", "120", "240"]
+
+
+def test_drift_is_in_the_answer(tmp_path):
+    """The first number is the error on the last block of rows, and the answer is not trusted."""
+    rng, n = np.random.default_rng(4), 400
+    t, X = np.arange(n) / n, rng.standard_normal((n, 3))
+    y = np.cos(np.pi * t) * X[:, 0] + np.sin(np.pi * t) * X[:, 1] + 0.3 * rng.standard_normal(n)
+    table = pd.DataFrame(X, columns=list("abc")).assign(day=np.arange(n), y=y)
+    table.to_csv(tmp_path / "t.csv", index=False)
+    study = forecast_study(tmp_path / "t.csv", "y", kernel="linear", time="day")
+    size = n // 6
+    fit = np.linalg.lstsq(np.c_[X, np.ones(n)][:-size], y[:-size], rcond=None)[0]  # ridges hardly matter for three columns
+    real = float(np.mean((np.c_[X, np.ones(n)][-size:] @ fit - y[-size:]) ** 2) / y.var())
+    assert abs(study.answer.now[0] / real - 1) < 0.25
+    assert study.answer.word == "doubtful"
+    assert "Errors on later rows are larger" in study.drift
+
+
+def test_a_model_of_ones_own(data):
+    done = run(
+        data, "--target", "price", "--model", "make_pipeline(StandardScaler(), Ridge(alpha=1.0))", "--jobs", 1, "--json"
+    )
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert found["answer"]["now"]["low"] < 0.2 < found["answer"]["now"]["high"] * 1.2
+    assert found["kernel"].startswith("make_pipeline")
+    done = run(data, "--target", "kind", "--model", "LogisticRegression()", "--scoring", "neg_log_loss", "--jobs", 1)
+    assert done.exit_code == 0, done.output
+    assert "log loss" in done.stdout.splitlines()[0]

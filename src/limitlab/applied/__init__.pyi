@@ -7,6 +7,7 @@ from .forecast import ForecastClassifier as ForecastClassifier
 from .forecast import ForecastStudy as ForecastStudy
 from .forecast import ForecastWarning as ForecastWarning
 from .forecast import GapReport as GapReport
+from .forecast import ModelForecast as ModelForecast
 from .network_kernel import NetworkKernel as NetworkKernel
 from .pilot import Pilot as Pilot
 from .study_size import SampleSize as SampleSize
@@ -19,6 +20,7 @@ from .table_components import components as components
 from .study_criteria import continuous_size as continuous_size
 from .forecast import draw_curve as draw_curve
 from .forecast import forecast_figure as forecast_figure
+from .forecast import forecast_model as forecast_model
 from .forecast import forecast_other as forecast_other
 from .forecast import forecast_study as forecast_study
 from .stopping import plan_stopping as plan_stopping
@@ -45,6 +47,7 @@ __all__ = [
     "ForecastStudy",
     "ForecastWarning",
     "GapReport",
+    "ModelForecast",
     "NetworkKernel",
     "Pilot",
     "SampleSize",
@@ -57,6 +60,7 @@ __all__ = [
     "continuous_size",
     "draw_curve",
     "forecast_figure",
+    "forecast_model",
     "forecast_other",
     "forecast_study",
     "plan_stopping",

@@ -13,6 +13,8 @@ from limitlab.applied.forecast._estimator import Forecast as Forecast
 from limitlab.applied.forecast._estimator import ForecastClassifier as ForecastClassifier
 from limitlab.applied.forecast._estimator import check_gap as check_gap
 from limitlab.applied.forecast._measure import compare_with_sklearn as compare_with_sklearn
+from limitlab.applied.forecast._own_model import ModelForecast as ModelForecast
+from limitlab.applied.forecast._own_model import forecast_model as forecast_model
 from limitlab.applied.forecast._study import ForecastStudy as ForecastStudy
 from limitlab.applied.forecast._study import draw_curve as draw_curve
 from limitlab.applied.forecast._study import forecast_figure as forecast_figure
@@ -27,10 +29,12 @@ __all__ = [
     "ForecastStudy",
     "ForecastWarning",
     "GapReport",
+    "ModelForecast",
     "check_gap",
     "compare_with_sklearn",
     "draw_curve",
     "forecast_figure",
+    "forecast_model",
     "forecast_other",
     "forecast_study",
 ]

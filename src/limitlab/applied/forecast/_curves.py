@@ -86,8 +86,8 @@ def noise_floor(spectrum: Spectrum) -> float:
     return 0.0 if best == 0 else float(min(levels[best] * power[best], c.sum()))
 
 
-NODES = 400
-LOWEST, HIGHEST = 1e-7, 1e4
+NODES = 430
+LOWEST, HIGHEST = 1e-8, 1e4
 """Smallest and largest ridge of the fits to all N points, relative to the mean diagonal of the kernel."""
 
 LEAST_GAP = 0.5
@@ -369,10 +369,10 @@ def _piece(spectrum: Spectrum, kappas: Array) -> tuple[Array, Array]:
 CHUNK = 4_000_000
 """Largest number of entries of a temporary array of the law."""
 
-RIDGES = (1e-6, 1e1)
+RIDGES = (1e-7, 1e1)
 """Range of the search for the best ridge, relative to the mean diagonal of the kernel."""
 
-SEARCH, REFINE, REFINEMENTS = 36, 9, 3
+SEARCH, REFINE, REFINEMENTS = 40, 9, 3
 BIN = 0.02
 """Relative distance within which eigenvalues are merged in searches. The error is of second order in it."""
 

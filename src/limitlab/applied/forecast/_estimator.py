@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time as clock
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -15,9 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 from limitlab._core.declaration import VOCABULARY, Observable
 from limitlab._core.page import Page, Table, html
 from limitlab._core.results import package_version
-from limitlab.applied.forecast._curves import Errors, Population, approximation_error, noise_floor
+from limitlab.applied.forecast._curves import Ensemble, Errors, Population, approximation_error, noise_floor
 from limitlab.applied.forecast._fitting import (
-    NO_RIDGE,
     Decomposition,
     as_numbers,
     checked_counts,
@@ -25,8 +26,10 @@ from limitlab.applied.forecast._fitting import (
     class_targets,
     require_finite,
 )
-from limitlab.applied.forecast._measure import SPLITS, fit_power_law, measured, real_values, sizes_for
+from limitlab.applied.forecast._learning import THEORY_WEIGHT, Curve, posterior
+from limitlab.applied.forecast._measure import fit_power_law, measured
 from limitlab.applied.forecast._metrics import DRAWS, METRICS, Classes
+from limitlab.applied.forecast._nested import LARGEST_FIT, NestedLosses, kernel_losses, selection_shift
 from limitlab.applied.forecast._spectrum import from_numbers
 from limitlab.applied.forecast._trust import (
     ForecastWarning,
@@ -49,6 +52,13 @@ TRUSTED_STEP, DOUBTED_STEP = 0.02, 0.07
 Below the first, extrapolations to twice and four times the data were hardly ever wrong by more than 10 %. Above the second, errors of more
 than 10 % were frequent (docs/theory/learning_curves.md).
 """
+
+
+FIT_SECONDS = 60.0
+"""Time limit for the real fits of a learning curve."""
+
+SMALL = 400
+"""Number of rows up to which the choice of the kernel is repeated in every split. Beyond, its effect follows from resamples."""
 
 
 def labelled_dataset(variables: Mapping[str, tuple[Any, Any]], coordinates: Mapping[str, Any]) -> xr.Dataset:
@@ -127,6 +137,50 @@ def with_metric(
     made["value"].attrs["long_name"] = name
     made["step"].attrs["long_name"] = "loss over its value at N"
     return made.assign_attrs(metric=name)
+
+
+def posterior_curve(made: xr.Dataset, curve: Curve, kind: str, band: float, rows: float) -> xr.Dataset:
+    """Return a dataset over n with the values of a posterior.
+
+    Parameters
+    ----------
+    made
+        A dataset with the coordinate n.
+    curve
+        The posterior of the loss.
+    kind
+        The metric. For "accuracy" and "auc" the loss is one minus the metric.
+    band
+        Nominal probability of the band.
+    rows
+        Number of rows in the data.
+    """
+    samples = made.n.values.astype(float)
+    low, middle, high = curve.quantiles(samples, [(1 - band) / 2, 0.5, (1 + band) / 2])
+    now = float(curve.quantiles([rows], [0.5])[0, 0])
+    steps = np.exp(np.quantile(curve.draws(samples) - curve.draws([rows]), [(1 - band) / 2, 0.5, (1 + band) / 2], axis=0))
+    rising = kind in ("accuracy", "auc")
+    law = fit_power_law(curve.measured.sizes, curve.measured.values)(samples)
+    largest = float(curve.measured.sizes[-1])
+    values = {
+        "value": 1 - middle if rising else middle,
+        "low": 1 - np.minimum(high, 1) if rising else low,
+        "high": 1 - low if rising else high,
+        "step": steps[1],
+        "step_low": steps[0],
+        "step_high": steps[2],
+        "last_value": np.full(samples.shape, 1 - now if rising else now),
+        "power_law": 1 - law if rising else law,
+        "trust": np.array(curve.trust(samples)),
+        "right": curve.right(samples),
+        "extrapolated": samples > (rows if largest >= 0.5 * rows else largest),
+    }
+    for key, entry in values.items():
+        made[key] = ("n", entry)
+    made["value"].attrs["long_name"] = kind
+    made["step"].attrs["long_name"] = "loss over its value at N"
+    made["right"].attrs["long_name"] = "probability that the value is within 10 % of the truth"
+    return made.assign_attrs(metric=kind, band=band, population=int(rows), largest_fit=int(largest))
 
 
 class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
@@ -243,7 +297,13 @@ class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
         return result.assign_attrs(self._provenance(samples[:, None], lam))
 
     def learning_curve(
-        self, n: Any = None, ridge: Any = None, metric: Any = None, band: float = 0.9, baselines: bool = True
+        self,
+        n: Any = None,
+        ridge: Any = None,
+        metric: Any = None,
+        band: float = 0.9,
+        baselines: bool = True,
+        seconds: float = FIT_SECONDS,
     ) -> xr.Dataset:
         """Return the expected test error of fits to n points, with a band, up to and beyond the number of points in the data.
 
@@ -257,18 +317,24 @@ class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
             "mse" (the default for numbers), "error" (the default for labels), "accuracy", "auc", or a function of scores and labels. A
             function works up to n = N only.
         band
-            Nominal probability of the band. Beyond N its width grows with the error that forecasts from halves of the data make for all
-            data. For labels the band beyond N is approximate.
+            Nominal probability of the band.
         baselines
-            Whether to add the power law through real fits at a few sizes. This is done only if some n is above N.
+            Whether to make real fits at a few sizes. This is done only if some n is above N. The curve is then the median of the posterior
+            over power laws a n^-b + c through these fits, in the metric of the curve. For fits to random rows, the step of the mean square
+            that the law predicts is a second opinion with a weight from backtests. Without real fits the curve is that of the law, and its
+            band for labels beyond N is approximate.
+        seconds
+            Time limit for the real fits.
 
         Returns
         -------
         xarray.Dataset
             The variables are functions of n. `value` is the metric, with its band `low` and `high`, and `last_value` is its value at N.
             `step` is the ratio of the loss to its value at N, with its band `step_low` and `step_high`. The loss is the metric itself, or
-            one minus it for "accuracy" and "auc". `power_law` is the power law through real fits, `trust` the reliability of the
-            extrapolation, `extrapolated` whether n is at least N, and `ridge` the ridge. The mean square has the variables
+            one minus it for "accuracy" and "auc". `power_law` is the least-squares power law through real fits, and `law_value` the value
+            of the law (for the mean square). `trust` is the reliability of the value, `extrapolated` whether n is at least N, and `ridge`
+            the ridge of the law. With real fits, `right` is the probability that the value is within 10 % of the truth, and `extrapolated`
+            is whether n is above N or, for large data, above the largest real fit. The mean square has the variables
             `test_error`, `test_error_low`, `test_error_high`, `law_error` (without the correction for leverages), `train_error`,
             `degrees_of_freedom` and `effective_ridge`.
         """
@@ -289,20 +355,97 @@ class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
         if kind == "mse":
             value, base = errors.test_error, float(self._population.errors(float(total), last).test_error[0])
             spread: Array | None = deviation
+        elif (
+            baselines and known and isinstance(kind, str) and (doublings > 0).any()
+        ):  # the values of real fits replace these
+            value, base, spread = np.full(samples.shape, np.nan), float("nan"), None
         else:
             labelled = self._labelled()
             value = labelled.curve(kind, samples, lam, lambda at: self._ridge_at(at, ridge)[0])
             base = float(labelled.curve(kind, np.array([float(total)]), last, lambda at: self._ridge_at(at, ridge)[0])[0])
             spread = labelled.deviation(kind, value, base, samples, missed) if isinstance(kind, str) else None
         made = with_metric(made, kind, value, spread, base, missed * doublings, band)
+        made = made.assign_attrs(self._provenance(samples, lam))
         if known and (doublings > 0).any():
             made["trust"] = ("n", np.where(doublings > 0, [trust_of(error) for error in missed], ""))
-            if baselines:
-                made["power_law"] = (
-                    "n",
-                    self._power_law(kind, ridge)(samples) if isinstance(kind, str) else np.full(samples.shape, np.nan),
-                )
-        return made.assign_attrs(self._provenance(samples, lam))
+            if baselines and isinstance(kind, str):
+                made = self._with_real_fits(made, kind, ridge, band, seconds)
+        return made
+
+    def posterior(self, metric: Any = None, ridge: Any = None, sizes: Any = (), seconds: float = FIT_SECONDS) -> Curve:
+        """Return the posterior of the learning curve from real fits at a few sizes.
+
+        Parameters
+        ----------
+        metric
+            "mse", "error", "accuracy" or "auc". The curve is that of the loss, which is one minus the metric for the last two.
+        ridge
+            A ridge, or "best".
+        sizes
+            Further sizes of real fits.
+        seconds
+            Time limit for the real fits.
+        """
+        self._fitted()
+        kind = self._metric(metric)
+        name = "error" if kind == "accuracy" else kind
+        losses = self._losses(ridge, name == "auc", sizes, seconds)
+        curve = posterior(losses.measurement(name), self.random_state, rising=losses.kind == "time", odds=name == "error")
+        curve = replace(curve, largest=np.inf if name == "mse" else 1.0, shift=self._selection(name))
+        if name not in THEORY_WEIGHT or self.splits_.kind != "rows" or isinstance(self._population, Ensemble):
+            return curve
+        rows = float(len(self.targets_))
+
+        def step(n: Array) -> Array:
+            at = np.append(n, rows)
+            values = self._population.errors(at, self._ridge_at(at, ridge)[0]).test_error
+            return np.asarray(np.log(np.maximum(values[:-1], np.finfo(float).tiny) / max(values[-1], np.finfo(float).tiny)))
+
+        missed = float(self._population.tail_deviation(self._ridge_at(np.array([rows]), ridge)[0])[0])
+        return curve.with_theory(step, rows, missed, name)
+
+    def _losses(self, ridge: Any, area: bool, sizes: Any = (), seconds: float = FIT_SECONDS) -> NestedLosses:
+        """Return the losses of real fits. They are computed at first use and cached."""
+        wanted = self.ridge if ridge is None else ridge
+        extra = tuple(np.round(np.atleast_1d(np.asarray(sizes, dtype=float))).tolist())
+        key = str(wanted), area, extra
+        known = next(
+            (
+                value
+                for at, value in self._real_fits.items()
+                if at[0] == key[0] and at[1] >= area and (not extra or at[2] == extra)
+            ),
+            None,
+        )
+        if known is None:
+            fixed = None if isinstance(wanted, str) else float(checked_ridges(wanted)[0])
+            known = self._real_fits[key] = kernel_losses(
+                self._source(), self.X_fit_, self.targets_, self.classes_ is not None, self.splits_,
+                self.splits_.sizes(LARGEST_FIT, extra), None if fixed is None else lambda n: fixed,
+                clock.perf_counter() + seconds, area,
+            )  # fmt: skip
+        return known
+
+    def _selection(self, name: str) -> float:
+        """Return the correction of the logarithm of the error for the choice of the kernel by the same data."""
+        if self.kernel_scores_ is None or not hasattr(self, "choice_"):
+            return 0.0
+        choice, total = self.choice_, len(self.targets_)
+        if "selection" not in self._real_fits:
+            if self.splits_.kind == "rows" and total <= SMALL:
+                kernels = dict(zip(choice.names, choice.kernels, strict=True))
+                shift = selection_shift(kernels, choice.names[choice.best], self.X_fit_, self.targets_, self.splits_)
+            else:
+                shift = float(np.log1p(choice.optimism / max(float(choice.scores[choice.best]), np.finfo(float).tiny)))
+            self._real_fits["selection"] = shift
+        return float(self._real_fits["selection"]) if name == "mse" else 0.0
+
+    def _with_real_fits(self, made: xr.Dataset, kind: str, ridge: Any, band: float, seconds: float) -> xr.Dataset:
+        """Return the curve with its values from the posterior of real fits."""
+        curve = self.posterior(kind, ridge, seconds=seconds)
+        rows = float(len(self.targets_))
+        made = made.assign(law_value=made["value"]) if kind == "mse" else made
+        return posterior_curve(made, curve, kind, band, rows)
 
     def best_ridge(self, n: Any) -> xr.Dataset:
         """Return the ridge with the smallest expected test error for every n, and this error.
@@ -518,18 +661,6 @@ class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
             )
         return metric
 
-    def _power_law(self, metric: str, ridge: Any) -> Any:
-        """Return the power law a n^-b + c through real fits at a few sizes."""
-        sizes = sizes_for(len(self.targets_))
-        ridges = np.maximum(self._ridge_at(sizes, ridge)[0], NO_RIDGE * self.spectrum_.mean_diagonal)
-        values = real_values(
-            self._source(), self.X_fit_, self.targets_, sizes, ridges, METRICS[metric], SPLITS, self.random_state
-        ).mean(axis=1)
-        if metric in ("error", "mse"):
-            return fit_power_law(sizes, values)
-        law = fit_power_law(sizes, 1 - values)
-        return lambda samples: 1 - law(samples)
-
     def _ridge_at(self, samples: Array, ridge: Any) -> tuple[Array, bool]:
         wanted = self.ridge if ridge is None else ridge
         if isinstance(wanted, str):
@@ -558,12 +689,12 @@ class ForecastClassifier(ClassifierMixin, Forecast):  # type: ignore[misc]
     (['up', 'up'], True)
     """
 
-    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, groups: Any = None, cv: Any = None) -> Self:
         """Decompose the data; y contains labels of any type."""
         task = self.task
         self.task = "classification"
         try:
-            return super().fit(X, y, groups)
+            return super().fit(X, y, groups, cv)
         finally:
             self.task = task
 

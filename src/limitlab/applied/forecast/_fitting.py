@@ -28,6 +28,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from limitlab.applied.forecast._curves import SUBSET_SIZE, SUBSETS, Ensemble, Population, subset_rows
 from limitlab.applied.forecast._kernels import Kernel, default_gamma, make_kernel
 from limitlab.applied.forecast._metrics import Classes
+from limitlab.applied.forecast._nested import RidgeSolver, Splits, make_splits, scores_by_splits
 from limitlab.applied.forecast._spectrum import (
     Spectrum,
     checked_gram,
@@ -233,18 +234,21 @@ def left_out_groups(spectrum: Spectrum, ridges: Array, groups: NDArray[np.int64]
     return out
 
 
-def group_ratio(spectrum: Spectrum, ridge: float, groups: NDArray[np.int64]) -> float:
-    """Return the error with groups left out over the error with rows left out."""
-    lam = np.array([ridge])
-    alone = (spectrum.residuals(lam)[:, 0] ** 2).mean(axis=1) / np.maximum(1 - spectrum.leverages(lam)[:, 0], 1e-6) ** 2
-    return float(left_out_groups(spectrum, lam, groups).mean() / alone.mean())
+def group_ratio(spectrum: Spectrum, groups: NDArray[np.int64]) -> float:
+    """Return the error with groups left out over the error with rows left out, each at its best ridge."""
+    lam = np.geomspace(SMALLEST_FOR_GROUPS, 1e2, 17) * spectrum.mean_diagonal
+    alone = (spectrum.residuals(lam) ** 2).mean(axis=2) / np.maximum(1 - spectrum.leverages(lam), 1e-6) ** 2
+    return float(left_out_groups(spectrum, lam, groups).mean(axis=0).min() / alone.mean(axis=0).min())
 
 
 WIDTHS = (0.1, 0.3, 1.0, 3.0, 10.0)
 """Rates gamma of the Gaussian kernels, relative to one over the total variance."""
 
-RIDGES = np.geomspace(1e-6, 1e2, 26)
+RIDGES = np.geomspace(1e-10, 1e2, 37)
 """Ridges of the choice, relative to the mean diagonal of the kernel."""
+
+SMALLEST_FOR_GROUPS = 1e-6
+"""Smallest ridge of the choice with groups, whose residuals lose their digits at smaller ridges."""
 
 MOST_POINTS = 1000
 """Largest number of points for the choice. For larger data the choice uses a random subset."""
@@ -319,14 +323,15 @@ def choose(X: Array, targets: Array, intercept: float, seed: int, groups: NDArra
     part, wanted = X[rows], targets[rows]
     squares, units = [], []
     for kernel in kernels.values():
-        spectrum = _decomposed(kernel, part, wanted)
-        lam = RIDGES * spectrum.mean_diagonal
         if groups is None:
-            gaps = np.maximum(1 - spectrum.leverages(lam), 1e-6)
-            squares.append((spectrum.residuals(lam) ** 2).mean(axis=2) / gaps**2)
+            solver = RidgeSolver(kernel, part, np.arange(len(part)), wanted, RIDGES)
+            squares.append(solver.left_out_rows())
+            units.append(solver.shifts / len(part))
         else:
+            spectrum = _decomposed(kernel, part, wanted)
+            lam = RIDGES[RIDGES >= SMALLEST_FOR_GROUPS] * spectrum.mean_diagonal
             squares.append(left_out_groups(spectrum, lam, groups[rows]))
-        units.append(lam)
+            units.append(lam)
     table = np.stack(squares, axis=1)  # (N, kernels, ridges)
     means = table.mean(axis=0)
     at = means.argmin(axis=1)
@@ -340,6 +345,13 @@ def choose(X: Array, targets: Array, intercept: float, seed: int, groups: NDArra
         errors,
         _optimism(table.reshape(len(part), -1), rng),
     )
+
+
+def choose_by_splits(X: Array, targets: Array, intercept: float, splits: Splits) -> Choice:
+    """Return the scores of all candidates on the test rows of splits."""
+    kernels = candidates(X, intercept)
+    scores, ridges, errors = scores_by_splits(kernels, X, targets, splits)
+    return Choice(tuple(kernels), tuple(kernels.values()), scores, ridges, errors, 0.0)
 
 
 def _decomposed(kernel: Kernel, X: Array, targets: Array) -> Spectrum:
@@ -409,7 +421,7 @@ class Decomposition(BaseEstimator):  # type: ignore[misc]
 
     # -- the estimator ------------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, groups: Any = None, cv: Any = None) -> Self:
         """Decompose the data.
 
         Parameters
@@ -421,6 +433,9 @@ class Decomposition(BaseEstimator):  # type: ignore[misc]
         groups
             Group of every row (patient, shop, day). The choice of the kernel then leaves out groups, `measure` tests on other groups, and
             `group_ratio_` is the factor by which errors on new groups exceed those on new rows.
+        cv
+            Splits for the real fits: "time" if the rows are in the order of time, a number of folds, a splitter of scikit-learn or pairs of
+            training and test rows. The choice of the kernel and of the ridge uses them too.
         """
         if self.ridge != "best":
             checked_ridges(self.ridge)
@@ -450,6 +465,10 @@ class Decomposition(BaseEstimator):  # type: ignore[misc]
         require_variation(targets)
         self.labels_ = np.asarray(labels)
         self.groups_ = checked_groups(groups, len(targets))
+        self.splits_: Splits = make_splits(
+            len(targets), self.labels_ if labelled else None, self.groups_, cv, self.random_state, X, self.labels_
+        )
+        self._real_fits: dict[Any, Any] = {}
         self._decompose(X, targets)
         self.ridge_ = self._own_ridge()
         self.coefficients_ = [part.coefficients(self.ridge_) for part in self._spectra()]
@@ -462,12 +481,11 @@ class Decomposition(BaseEstimator):  # type: ignore[misc]
         if self.groups_ is None:
             return
         rows = self._parts[0] if self._parts else slice(None)
-        ridge = max(self.ridge_, NO_RIDGE * self.spectrum_.mean_diagonal)
-        self.group_ratio_ = group_ratio(self.spectrum_, ridge, self.groups_[rows])
+        self.group_ratio_ = group_ratio(self.spectrum_, self.groups_[rows])
         if self.group_ratio_ > 1.05:
             warnings.warn(
-                f"errors on new groups are {self.group_ratio_:.2f} times those on new rows of known groups; multiply "
-                "forecasts by this factor if new data come in new groups",
+                f"errors on new groups are {self.group_ratio_:.2f} times those on new rows of known groups, each with its best ridge; "
+                "real fits and the curve through them are for new groups",
                 ForecastWarning,
                 stacklevel=3,
             )
@@ -535,7 +553,10 @@ class Decomposition(BaseEstimator):  # type: ignore[misc]
 
     def _made_kernel(self, X: Array, targets: Array) -> Kernel:
         if isinstance(self.kernel, str) and self.kernel == "auto":
-            self.choice_: Choice = choose(X, targets, self.intercept or 1.0, self.random_state, self.groups_)
+            if self.splits_.kind in ("time", "given"):
+                self.choice_: Choice = choose_by_splits(X, targets, self.intercept or 1.0, self.splits_)
+            else:
+                self.choice_ = choose(X, targets, self.intercept or 1.0, self.random_state, self.groups_)
             self.kernel_scores_ = self.choice_.table()
             return self.choice_.kernels[self.choice_.best]
         kernel = self.kernel
@@ -562,6 +583,8 @@ class Decomposition(BaseEstimator):  # type: ignore[misc]
     def _own_ridge(self) -> float:
         if self.ridge != "best":
             return float(checked_ridges(self.ridge)[0])
+        if self.splits_.kind != "rows" and self.kernel_ is not None:
+            return float(scores_by_splits({"": self.kernel_}, self.X_fit_, self.targets_, self.splits_)[1][0])
         return float(self._population.best_ridge(np.array([float(len(self.targets_))]))[0][0])
 
     def _source(self) -> Kernel | Array:

@@ -88,13 +88,15 @@ def read_counts(text: str) -> Any:
         "test_file": Option(metavar="FILE"),
         "groups": Option(metavar="COLUMN"),
         "time": Option(metavar="COLUMN"),
+        "model": Option(metavar="EXPRESSION"),
+        "scoring": Option(metavar="NAME"),
     },
     leave_out=("seconds",),
 )
 def forecast(study: ForecastStudy) -> Shown:
     """Forecast the learning curve of your own data, with an uncertainty band and advice.
 
-    The learning curve is the expected test error against the number of rows.
+    The first line is the error now and with twice the rows. The learning curve is the expected test error against the number of rows.
     """
     notes = [*(f"note: {note}" for note in study.notes), *(f"warning: {words}" for words in study.warnings)]
     return Shown(study.page(), study.curve, study.figure, notes, failed=not study.passed)

@@ -1,0 +1,311 @@
+"""How good forecasts from a pilot are, on seventeen tables, against real fits to the whole table.
+
+    python tests/applied/forecast_tables.py labels --pilots 6       the tables with labels
+    python tests/applied/forecast_tables.py numbers --pilots 6      the tables with numbers
+    python tests/applied/forecast_tables.py wine iris               some tables
+
+A pilot is a quarter of 80 % of the rows of a table. `Forecast("auto", intercept=1.0, ridge="best")`, which is what `limitlab forecast`
+uses, forecasts the error at half, once, twice and four times the rows of the pilot. The truth is the mean error of real fits of the same
+kernel to random subsets of the whole table, with the ridge of the least leave-one-out error of every subset, tested on the other rows.
+The truth is stored in a folder (`--cache`, default ~/.cache/limitlab/forecast_tables), because it takes most of the time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+from scipy.linalg import eigh
+from scipy.optimize import curve_fit
+from sklearn import datasets
+
+from limitlab.applied.forecast import Forecast
+from limitlab.applied.forecast._fitting import candidates, class_targets
+from limitlab.models.datasets import mnist
+
+LABELS = ("wine", "iris", "breast", "rating", "noisy01", "digits", "mnist")
+NUMBERS = ("diabetes", "wide", "null", "grouped", "friedman", "drift", "shop", "zip", "heavy", "cauchyish")
+ORDINARY = ("diabetes", "wide", "null", "grouped", "friedman", "drift", "shop", "zip")
+TIMES = (0.5, 1.0, 2.0, 4.0)
+
+
+def columns(*parts):
+    return np.column_stack([np.asarray(part, dtype=float) for part in parts])
+
+
+def one_hot(codes):
+    return np.eye(int(codes.max()) + 1)[codes]
+
+
+def raw(name):
+    """Return inputs and targets of a table."""
+    rng = np.random.default_rng(int.from_bytes(hashlib.sha256(name.encode()).digest()[:4], "big"))
+    normal = rng.standard_normal
+    if name in ("wine", "iris", "breast", "digits", "diabetes"):
+        load = {"breast": datasets.load_breast_cancer}.get(name) or getattr(datasets, f"load_{name}")
+        X, y = load(return_X_y=True)
+        if name == "iris":  # two rows are equal
+            keep = np.sort(np.unique(X, axis=0, return_index=True)[1])
+            X, y = X[keep], y[keep]
+        return X, y
+    if name == "mnist":
+        X, y = mnist("all")
+        rows = rng.permutation(len(X))[:2400]
+        return X[rows], y[rows]
+    if name in ("rating", "noisy01"):
+        X = normal((600, 5))
+        latent = X[:, 0] + (0.5 if name == "rating" else 1.0) * normal(600)
+        return X, (np.clip(np.round(3 + latent), 1, 5).astype(int) if name == "rating" else (latent > 0).astype(int))
+    if name == "wide":
+        factor = normal(120)
+        X = normal((120, 2000))
+        X[:, :200] = 0.7 * X[:, :200] + factor[:, None]
+        return X, 0.4 * X[:, :10].sum(axis=1) + normal(120)
+    if name == "null":
+        return normal((500, 10)), normal(500)
+    if name == "grouped":
+        patient = np.repeat(np.arange(100), 10)
+        X = normal((100, 5))[patient] + 0.15 * normal((1000, 5))
+        return X, normal(100)[patient] + X[:, 0] + 0.3 * normal(1000)
+    if name == "friedman":
+        return datasets.make_friedman1(2400, noise=1.0, random_state=0)
+    if name == "drift":
+        X, t = normal((2000, 4)), np.arange(2000) / 2000
+        return columns(X, t), np.cos(np.pi * t) * X[:, 0] + np.sin(np.pi * t) * X[:, 1] + 0.3 * normal(2000)
+    if name == "shop":
+        kind, region, size, day = (
+            rng.integers(0, 4, 3000),
+            rng.integers(0, 60, 3000),
+            rng.uniform(1, 50, 3000),
+            rng.integers(0, 730, 3000),
+        )
+        price = np.array([20.0, 5, 60, 40])[kind] + 1.5 * size + 0.02 * day + 5 * normal(3000)
+        weight = size * rng.uniform(0.5, 1.5, 3000)
+        absent = rng.random(3000) < 0.15
+        weight[absent] = np.median(weight)
+        return columns(one_hot(kind), one_hot(region), size, day, weight, absent), price
+    if name == "zip":
+        code, x = rng.integers(0, 40, 2000), normal(2000)
+        return columns(code * 100 + 10000, x, normal((2000, 2))), 2 * normal(40)[code] + x + 0.5 * normal(2000)
+    if name == "heavy":
+        X = normal((1500, 4))
+        return X, np.exp(1.5 * X[:, 0] + 0.8 * X[:, 1] + normal(1500))
+    if name == "cauchyish":
+        X = normal((1500, 4))
+        return X, X[:, 0] + rng.standard_t(1.5, 1500)
+    raise ValueError(name)
+
+
+def table(name):
+    """Return standardised inputs, targets, and whether they are labels."""
+    X, y = raw(name)
+    spread = X.std(axis=0)
+    X = ((X - X.mean(axis=0)) / np.where(spread > 0, spread, 1.0))[:, spread > 0]
+    X = X / np.sqrt(X.shape[1])
+    if name in LABELS:
+        return X, y, True
+    return X, (y - y.mean()) / y.std(), False
+
+
+class Truth:
+    """Mean errors of real fits to random subsets of a table, stored in a file."""
+
+    def __init__(self, name, folder):
+        self.name, self.file = name, Path(folder) / f"{name}.json"
+        self.X, self.y, self.labels = table(name)
+        self.known = json.loads(self.file.read_text()) if self.file.exists() else {}
+        self.kernels = candidates(self.X, 1.0)
+        self.grams = {}
+
+    def values(self, kernel, n, splits):
+        """Return the errors of single fits."""
+        key = f"{kernel} {int(n)}"
+        values = self.known.get(key, [])
+        if len(values) < splits:
+            if kernel not in self.grams:
+                self.grams = {kernel: self.kernels[kernel](self.X, self.X)}
+            targets = class_targets(self.y)[1] if self.labels else self.y[:, None]
+            for split in range(len(values), splits):
+                order = np.random.default_rng([99, split, int(n)]).permutation(len(self.X))
+                values.append(fit_and_test(self.grams[kernel], targets, order[: int(n)], order[int(n) :], self.labels))
+            self.known[key] = values
+            self.file.parent.mkdir(parents=True, exist_ok=True)
+            self.file.write_text(json.dumps(self.known))
+        return np.array(values)
+
+    def mean(self, kernel, n):
+        """Return the mean error and its relative standard error."""
+        total = len(self.X)
+        splits = 60 if total <= 700 else 20 if n < 1000 else 10
+        values = self.values(kernel, n, splits)
+        return values.mean(), values.std(ddof=1) / np.sqrt(splits) / max(values.mean(), 1e-9)
+
+
+def fit_and_test(gram, targets, inside, outside, labels):
+    """Return the test error of kernel ridge regression whose ridge has the least leave-one-out error on the training rows."""
+    values, vectors = eigh(gram[np.ix_(inside, inside)], driver="evd")
+    values = np.maximum(values, 0)
+    y = targets[inside]
+    best = None
+    for ridge in np.geomspace(1e-10, 1e2, 49) * gram[inside, inside].sum():
+        inverse = 1 / (values + ridge)
+        dual = vectors @ (inverse[:, None] * (vectors.T @ y))
+        left = np.mean((dual / (vectors**2 @ inverse)[:, None]) ** 2)
+        if best is None or left < best[0]:
+            best = left, dual
+    guess, true = gram[np.ix_(outside, inside)] @ best[1], targets[outside]
+    if not labels:
+        return float(np.mean((guess - true) ** 2))
+    wrong = (guess[:, 0] > 0) != (true[:, 0] > 0) if true.shape[1] == 1 else guess.argmax(1) != true.argmax(1)
+    return float(np.mean(wrong))
+
+
+def rival(model, n0, labels, seed, counts):
+    """Return a n^-b + c through real fits at five sizes up to 0.8 n0 with five splits, by least squares."""
+    gram, targets = model.kernel_(model.X_fit_, model.X_fit_), model.targets_
+    sizes = np.unique(np.round(np.geomspace(0.1, 0.8, 5) * n0)).astype(int)
+    values = []
+    for n in sizes:
+        fits = []
+        for split in range(5):
+            order = np.random.default_rng([seed, 5, split]).permutation(n0)
+            fits.append(fit_and_test(gram, targets, order[:n], order[n:], labels))
+        values.append(np.mean(fits))
+    law = lambda x, a, b, c: a * (x / sizes[-1]) ** -b + c  # noqa: E731
+    try:
+        best, _ = curve_fit(
+            law, sizes, values, p0=[values[-1], 0.5, 0.0], bounds=([0, 0, 0], [np.inf, 5, np.inf]), maxfev=20000
+        )
+        return np.maximum(law(np.asarray(counts), *best), 1e-6)
+    except (RuntimeError, ValueError):
+        return np.full(len(counts), max(values[-1], 1e-6))
+
+
+def pilots(name, count, folder, forecast):
+    """Return one record per pilot and multiple of its rows."""
+    truth = Truth(name, folder)
+    records = []
+    for pilot in range(count):
+        n0 = int(0.2 * len(truth.X))
+        rows = np.random.default_rng([pilot, 11]).permutation(len(truth.X))[:n0]
+        counts = np.array([round(n0 * times) for times in TIMES])
+        began = time.process_time()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model, curve = forecast(truth.X[rows], truth.y[rows], truth.labels, counts, pilot)
+            spent = time.process_time() - began
+            other = rival(model, n0, truth.labels, pilot, counts)
+        kernel = model.kernel_scores_[0]["kernel"]
+        for i, times in enumerate(TIMES):
+            value, error = truth.mean(kernel, counts[i])
+            records.append(
+                {
+                    "table": name, "pilot": pilot, "kernel": kernel, "times": times, "truth": value, "truth_error": error,
+                    "value": float(curve["value"][i]), "low": float(curve["low"][i]), "high": float(curve["high"][i]),
+                    "now": float(curve["value"][1]), "rival": float(other[i]), "trust": str(curve["trust"][i]), "seconds": spent,
+                }
+            )  # fmt: skip
+    return records
+
+
+def forecast_default(X, y, labels, counts, seed):
+    """Return the fitted forecast and its curve, with the options of `limitlab forecast`."""
+    model = Forecast("auto", intercept=1.0, ridge="best", task="classification" if labels else "regression").fit(X, y)
+    return model, model.learning_curve(counts)
+
+
+def report(records, title):
+    """Print the table of docs/theory/learning_curves.md."""
+    print(f"\n{title}: {len(records) // len(TIMES)} pilots, {len({r['table'] for r in records})} tables")
+    print("| at | 90 % band covers | truth above, below | band, upper over lower end (median) | typical factor off: forecast | a n^-b + c "
+          "| no change | median bias: forecast | a n^-b + c | forecast closer | worst factor |")  # fmt: skip
+    print("|---|---|---|---|---|---|---|---|---|---|---|")
+    for times in TIMES:
+        rows = [r for r in records if r["times"] == times]
+        value, truth, low, high, other, now = (
+            np.array([r[k] for r in rows]) for k in ("value", "truth", "low", "high", "rival", "now")
+        )
+        off, off_other = np.abs(np.log(value / truth)), np.abs(np.log(other / truth))
+        print(
+            f"| {times:g} n0 | {np.mean((low <= truth) & (truth <= high)):.2f} | {np.sum(truth > high)}, {np.sum(truth < low)} "
+            f"| {np.median(high / low):.2f} | {np.exp(np.median(off)):.2f} | {np.exp(np.median(off_other)):.2f} "
+            f"| {np.exp(np.median(np.abs(np.log(now / truth)))):.2f} | {np.median(value / truth) - 1:+.0%} "
+            f"| {np.median(other / truth) - 1:+.0%} | {np.mean(off < off_other):.0%} | {np.exp(off.max()):.1f} |"
+        )
+    for word in ("trusted", "fair", "doubtful"):
+        for times in TIMES[2:]:
+            rows = [r for r in records if r["times"] == times and r["trust"] == word]
+            if rows:
+                step = [
+                    abs(
+                        np.log(r["value"] / r["now"])
+                        - np.log(
+                            r["truth"]
+                            / next(
+                                s["truth"]
+                                for s in records
+                                if s["table"] == r["table"] and s["pilot"] == r["pilot"] and s["times"] == 1
+                            )
+                        )
+                    )
+                    for r in rows
+                ]
+                level = [abs(np.log(r["value"] / r["truth"])) for r in rows]
+                print(f"{word} at {times:g} n0: {len(rows)}; step within 10 %: {np.mean(np.array(step) < 0.1):.0%}; value: "
+                      f"{np.mean(np.array(level) < 0.1):.0%}")  # fmt: skip
+
+
+def by_table(records):
+    """Print the mean forecast at 4 n0 of every table."""
+    heads = [
+        "table",
+        "kernels",
+        "mean forecast at 4 n0",
+        "truth",
+        "a n^-b + c",
+        "no change",
+        "covered at n0, 2 n0, 4 n0",
+        "seconds",
+    ]
+    print(f"\n| {' | '.join(heads)} |\n{'|---' * len(heads)}|")
+    for name in dict.fromkeys(r["table"] for r in records):
+        rows = [r for r in records if r["table"] == name]
+        at = {t: [r for r in rows if r["times"] == t] for t in TIMES}
+        mean = lambda key: f"{np.mean([r[key] for r in at[4.0]]):.4g}"  # noqa: B023, E731
+        held = ", ".join(str(sum(r["low"] <= r["truth"] <= r["high"] for r in at[t])) for t in TIMES[1:])
+        kernels = ", ".join(sorted({r["kernel"] for r in rows}))
+        print(f"| {name} | {kernels} | {mean('value')} | {mean('truth')} | {mean('rival')} | {mean('now')} "
+              f"| {held} ({len(at[1.0])}) | {np.mean([r['seconds'] for r in rows]):.1f} |")  # fmt: skip
+
+
+def main():
+    """Run the tables and print the results."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("tables", nargs="*", default=[*LABELS, *NUMBERS])
+    parser.add_argument("--pilots", type=int, default=3)
+    parser.add_argument("--cache", default=Path.home() / ".cache" / "limitlab" / "forecast_tables")
+    parser.add_argument("--out", help="a file for the records")
+    options = parser.parse_args()
+    names = []
+    for entry in options.tables:
+        names += {"labels": LABELS, "numbers": NUMBERS, "small": LABELS[:6]}.get(entry, (entry,))
+    records = []
+    for name in names:
+        records += pilots(name, options.pilots, options.cache, forecast_default)
+        print(name, "done", flush=True)
+    for title, wanted in (("labels", LABELS), ("numbers, ordinary", ORDINARY), ("numbers, all", NUMBERS)):
+        rows = [r for r in records if r["table"] in wanted]
+        if rows:
+            report(rows, title)
+    by_table(records)
+    if options.out:
+        Path(options.out).write_text(json.dumps(records))
+
+
+if __name__ == "__main__":
+    main()
