@@ -306,8 +306,8 @@ def _floor_ratio(law: QuadraticTarget, width: int) -> float:
     return (1 - law.trace_fraction()) / float(law.replace(width=width).theory().relative_risk)
 
 
-FOLLOWS = 0.03
-"""Largest distance of SGD from the flow, relative to the risk at the start, at the step 0.02/d^2."""
+FOLLOWS = 0.012
+"""Largest distance of SGD from the flow, relative to the risk at the start, at the step 0.02/d^2. Single runs differ by up to 0.008."""
 
 NEAR_OPTIMUM = 0.03
 """Largest distance of the risk in the end from the optimum, relative to the optimum."""
@@ -330,12 +330,12 @@ def quadratic_sgd(check: Check) -> None:
     for dimension, width in cases:
         for name, B in spectra_of(dimension, width).items():
             runs = [sgd_path(B, width, seed, end=TIME_PER_DIMENSION * dimension) for seed in range(2)]
-            gap = largest(np.abs(sgd - flow).max() / flow[0] for sgd, flow, _ in runs)
+            gap = float(np.abs(np.mean([(sgd - flow) / flow[0] for sgd, flow, _ in runs], axis=0)).max())
             law = QuadraticTarget(model="nn", width=width, eigenvalues=B)
             best, variance = float(law.theory().relative_risk), law.target_variance()
             end = float(np.mean([last for *_, last in runs])) / variance
             case = f"d = {dimension}, N = {width}, {name}"
-            check.below(f"{case}: largest distance from the flow over the risk at the start", gap, FOLLOWS)
+            check.below(f"{case}: largest distance of the mean from the flow over the risk at the start", gap, FOLLOWS)
             check.near(f"{case}: relative risk in the end", end, best, NEAR_OPTIMUM * best)
             check.show(f"{case}: relative risk at the start", float(np.mean([flow[0] for _, flow, _ in runs])) / variance)
     check.agree("network trained by SGD, d = 16, 24, 32", QuadraticTarget.check_points()[2])

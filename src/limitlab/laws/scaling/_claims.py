@@ -121,6 +121,14 @@ def ridge_rates(check: Check) -> None:
         "noiseless ridgeless error times n^2.4 at (1, 0.7), n = 1e4", error * 1e4**rates.data, rates.error_constant, 0.002
     )
     noisy = float(plain.replace(noise=1.0, spectrum_exponent=0.75).theory().variance)
+    smooth = plain.replace(target_exponent=2.3)  # beyond 2 beta - 1 = 2 alpha the constant has another form
+    rates_smooth, error = smooth.exponents(), float(smooth.theory().test_error)
+    check.near_relative(
+        "noiseless ridgeless error times n^4 at (1, 2.3), n = 1e4",
+        error * 1e4**rates_smooth.data,
+        rates_smooth.error_constant,
+        0.002,
+    )
     rate = plain.replace(spectrum_exponent=0.75).exponents().variance_constant
     check.near("ridgeless variance over tau^2 at alpha = 0.75, n = 1e4", noisy, rate, 0.001)
     narrow = [float(plain.replace(samples=1e9, width=width).theory().test_error) for width in (1e3, 1e4)]
