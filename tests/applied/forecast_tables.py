@@ -207,7 +207,7 @@ def pilots(name, count, folder, forecast):
                 {
                     "table": name, "pilot": pilot, "kernel": kernel, "times": times, "truth": value, "truth_error": error,
                     "value": float(curve["value"][i]), "low": float(curve["low"][i]), "high": float(curve["high"][i]),
-                    "now": float(curve["value"][1]), "rival": float(other[i]), "trust": str(curve["trust"][i]), "seconds": spent,
+                    "now": float(curve["value"][1]), "rival": float(other[i]), "trust": str(curve["trust"].values[i]), "seconds": spent,
                 }
             )  # fmt: skip
     return records
