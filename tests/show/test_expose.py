@@ -15,10 +15,11 @@ from typer.testing import CliRunner
 
 from limitlab import applied
 from limitlab._core.page import Page
+from limitlab.applied.forecast._later import forecast_command
 from limitlab.show.cli import _data, app
 from limitlab.show.cli._expose import Option, Shown, _command, parameter_texts, plain
 
-SERVICES = {"sample-size": applied.sample_size, "forecast": applied.forecast_study, "scaling-fit": applied.scaling_study}
+SERVICES = {"sample-size": applied.sample_size, "forecast": forecast_command, "scaling-fit": applied.scaling_study}
 
 
 def options(name: str) -> dict[str, object]:

@@ -10,13 +10,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import product
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from limitlab._core.law import Law
+from limitlab.applied.training_curve import TrainingForecast, stop_training
 from limitlab.errors import Refused
 from limitlab.laws.dmft.two_layer import TwoLayerDynamics
 
@@ -91,31 +93,40 @@ class StoppingPlan:
 def stop(law: Law | None = None, over: None = None, *, end: float | None = None, slack: float = SLACK) -> StoppingPlan: ...
 @overload
 def stop(
+    law: str | Path | tuple[ArrayLike, ArrayLike], over: None = None, *, end: float | None = None, slack: float = SLACK
+) -> TrainingForecast: ...
+@overload
+def stop(
     law: Law | None = None, over: Mapping[str, Sequence[Any]] = ..., *, end: float | None = None, slack: float = SLACK
 ) -> xr.Dataset: ...
 def stop(
-    law: Law | None = None,
+    law: Law | str | Path | tuple[ArrayLike, ArrayLike] | None = None,
     over: Mapping[str, Sequence[Any]] | None = None,
     *,
     end: float | None = None,
     slack: float = SLACK,
-) -> StoppingPlan | xr.Dataset:
+) -> StoppingPlan | TrainingForecast | xr.Dataset:
     """Return the best time to stop training, or a table of such plans if `over` is given.
+
+    For the losses of your own training, given as a file or as arrays (steps, losses), the result says whether to stop, and the loss to
+    expect at step `end`.
 
     Parameters
     ----------
     law
         Any law with a test error along training times: `TwoLayerDynamics` (the default), `EarlyStopping`, `MultiPassLeastSquares`, ...
+        Or a training curve, as in `limitlab.applied.stop_training`.
     over
         Values of parameters, by name. The result is then a table of plans on their grid.
     end
         Last time of the trajectory (default: until the test error has risen).
     slack
-        The window contains the times whose test error is at most (1 + slack) times the best.
+        The window contains the times whose test error is at most (1 + slack) times the best. For a training curve it is the smallest
+        relative gain that justifies further steps (default: 0.01).
 
     Returns
     -------
-    StoppingPlan or xarray.Dataset
+    StoppingPlan, TrainingForecast or xarray.Dataset
         `.time`, `.test_error`, `.learned`, `.overfit`, ...
 
     Examples
@@ -125,6 +136,10 @@ def stop(
     >>> plan.learned < plan.time < plan.overfit
     True
     """
+    if isinstance(law, (str, Path, tuple)):
+        if over:
+            raise Refused("over is not allowed with a training curve: a curve has no parameters")
+        return stop_training(law, end) if slack == SLACK else stop_training(law, end, slack)
     trained = TwoLayerDynamics() if law is None else law
     if over:
         return stopping_table(trained, over, end=end, slack=slack)

@@ -12,6 +12,9 @@
 from limitlab.applied.forecast._estimator import Forecast as Forecast
 from limitlab.applied.forecast._estimator import ForecastClassifier as ForecastClassifier
 from limitlab.applied.forecast._estimator import check_gap as check_gap
+from limitlab.applied.forecast._later import LaterStudy as LaterStudy
+from limitlab.applied.forecast._later import forecast_against as forecast_against
+from limitlab.applied.forecast._later import save_forecast as save_forecast
 from limitlab.applied.forecast._measure import compare_with_sklearn as compare_with_sklearn
 from limitlab.applied.forecast._own_model import ModelForecast as ModelForecast
 from limitlab.applied.forecast._own_model import forecast_model as forecast_model
@@ -29,12 +32,15 @@ __all__ = [
     "ForecastStudy",
     "ForecastWarning",
     "GapReport",
+    "LaterStudy",
     "ModelForecast",
     "check_gap",
     "compare_with_sklearn",
     "draw_curve",
+    "forecast_against",
     "forecast_figure",
     "forecast_model",
     "forecast_other",
     "forecast_study",
+    "save_forecast",
 ]

@@ -358,6 +358,8 @@ class Table:
         Inputs and targets of a second file, prepared in the same way.
     groups
         Group of each row, if the table has a column of groups.
+    groups_test
+        Group of each row of the second file.
     raw
         The rows of X with the columns of the file (a data frame).
     """
@@ -371,6 +373,7 @@ class Table:
     X_test: Array | None = None
     y_test: Array | None = None
     groups: Array | None = None
+    groups_test: Array | None = None
     raw: Any = None
 
 
@@ -439,7 +442,8 @@ def read_table(
     if test_path is not None:
         table.X_test, table.y_test = X[training:], y[training:]
     if groups is not None:
-        table.groups = frame[groups].iloc[:training].astype(str).to_numpy()
+        names_of_groups = frame[groups].astype(str).to_numpy()
+        table.groups, table.groups_test = names_of_groups[:training], names_of_groups[training:]
         notes.append(f"{groups}: {np.unique(table.groups).size} groups of rows")
     return table
 

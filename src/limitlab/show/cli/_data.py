@@ -11,7 +11,7 @@ from limitlab.show.cli._law import read_numbers
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from limitlab.applied import Components, ForecastStudy, SampleSize, ScalingStudy, SizeCriteria
+    from limitlab.applied import Components, ForecastStudy, LaterStudy, SampleSize, ScalingStudy, SizeCriteria
 
 
 @expose(
@@ -76,9 +76,10 @@ def read_counts(text: str) -> Any:
 
 
 @expose(
-    "limitlab.applied.forecast_study",
+    "limitlab.applied.forecast._later.forecast_command",
     "forecast",
-    "forecast houses.csv --target price --n 100:10000:20log --plot curve.png",
+    "forecast houses.csv --target price --n 100:10000:20log --plot curve.png. Later: limitlab forecast houses.csv --target price "
+    "--save houses.json, and limitlab forecast houses.json --against more.csv",
     "forecasting",
     {
         "data": Option("DATA"),
@@ -90,14 +91,22 @@ def read_counts(text: str) -> Any:
         "time": Option(metavar="COLUMN"),
         "model": Option(metavar="EXPRESSION"),
         "scoring": Option(metavar="NAME"),
+        "save": Option(metavar="FILE"),
+        "against": Option(metavar="FILE"),
     },
     leave_out=("seconds",),
 )
-def forecast(study: ForecastStudy) -> Shown:
+def forecast(study: ForecastStudy | LaterStudy) -> Shown:
     """Forecast the learning curve of your own data, with an uncertainty band and advice.
 
     The first line is the error now and with twice the rows. The learning curve is the expected test error against the number of rows.
     """
+    from limitlab.applied import LaterStudy
+
+    if isinstance(study, LaterStudy):
+        return Shown(
+            study.page(), study.tests, study.figure, [f"note: {note}" for note in study.notes], failed=not study.passed
+        )
     notes = [*(f"note: {note}" for note in study.notes), *(f"warning: {words}" for words in study.warnings)]
     return Shown(study.page(), study.curve, study.figure, notes, failed=not study.passed)
 

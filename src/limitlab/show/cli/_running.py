@@ -666,12 +666,17 @@ def stop(
 ) -> None:
     """Find the best time to stop training, the error there, and the window of good times.
 
-    The law must have a test error along training times (default: two-layer-dynamics, a network).
+    The law must have a test error along training times (default: two-layer-dynamics, a network). Instead of a law you can give a .csv, .tsv
+    or .parquet file with the steps and validation losses of your own training. The answer is then whether to stop, and the loss to expect
+    at step --end (default: twice the last step).
     """
     from limitlab.applied.stopping import can_stop, plan_stopping, stopping_table
 
     if law_name.startswith("-"):  # no law is given, so the first argument is the first parameter
         ctx.args, law_name = [law_name, *ctx.args], DEFAULT
+    if law_name.lower().endswith(CURVE_FILES):
+        stop_curve(law_name, ctx.args, end, slack, as_json, out, plot)
+        return
     parsed = parse_law(ctx, law_name)
     if not can_stop(type(parsed.law)):
         raise Refused(
@@ -698,6 +703,24 @@ def stop(
             typer.echo(plan_stopping(parsed.law, end, slack).words())
 
     write_outputs(table, as_json, out, plot, draw, show)
+
+
+CURVE_FILES = (".csv", ".tsv", ".parquet", ".pq")
+"""Endings of the names of training curves, which `stop` accepts instead of a law."""
+
+
+def stop_curve(
+    name: str, arguments: list[str], end: float | None, slack: float, as_json: bool, out: Path | None, plot: Path | None
+) -> None:
+    """Print whether a training should stop, from a file with its steps and validation losses."""
+    from limitlab.applied.stopping import stop as stop_of
+
+    if arguments:
+        raise Refused(f"{arguments[0]} is not allowed with a training curve: give --end and --slack only")
+    check_paths(out, plot, tables=True)
+    with status_line("fitting the training curve"):
+        plan = stop_of(Path(name), end=end, slack=slack)
+    write_outputs(plan.table, as_json, out, plot, plan.figure, lambda: print_page(plan.page()), lambda: plan.page().data)
 
 
 def stoppable() -> list[str]:

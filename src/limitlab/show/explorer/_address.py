@@ -779,12 +779,11 @@ def _plan(state: State, law: Law, measured: bool) -> list[str]:
 
 def _forecast(state: State, law: Law, measured: bool) -> list[str]:
     return [
-        "from limitlab.applied.forecast.tables import read_table",
-        'table = read_table("your.csv", "your_column")  # insert your file and its target; the explorer does not store uploads',
-        'model = ll.Forecast("auto", ridge="best", intercept=1.0, task="classification" if table.labels else "regression")',
-        "model.fit(table.X, table.y)",
-        "rows = len(table.X)",
-        "print(model.learning_curve(np.unique(np.round(np.geomspace(max(2, rows / 50), 2 * rows, 12)))))",
+        "from limitlab.applied import forecast_study",
+        'study = forecast_study("your.csv", "your_column")  # insert your file and its target; the explorer does not store uploads',
+        'print("\\n".join([*study.sentences(), *study.warnings]))',
+        "rows = len(study.table.X)",
+        "print(study.curve.sel(n=rows))",
     ]
 
 

@@ -149,13 +149,33 @@ def forecast_figure(result: Mapping[str, Any], dark: bool = False) -> Any:
     figure = _figure("rows n", _metric(result), True, bool(wide(result["value"])), dark)
     if result["low"] is not None:
         band = ColumnDataSource({"x": result["n"], "low": result["low"], "high": result["high"]})
-        figure.varea("x", "low", "high", source=band, fill_color=colour(0, dark), fill_alpha=0.2, legend_label="band (90 %)")
-    source = ColumnDataSource({"x": result["n"], "y": result["value"]})
-    drawn = figure.line("x", "y", source=source, color=colour(0, dark), line_width=3, legend_label="forecast")
-    figure.add_tools(HoverTool(renderers=[drawn], tooltips=[("rows", "@x{0}"), ("error", "@y{0.[0000]}")]))
+        words = f"band ({result['band']:.0%})"
+        figure.varea("x", "low", "high", source=band, fill_color=colour(0, dark), fill_alpha=0.2, legend_label=words)
+    lines = []
+    for part, dash, words in _forecast_lines(result):
+        source = ColumnDataSource({"x": result["n"][part], "y": result["value"][part]})
+        style = {"color": colour(0, dark), "line_width": 3, "line_dash": dash, "legend_label": words}
+        lines.append(figure.line("x", "y", source=source, **style))
+    figure.add_tools(HoverTool(renderers=lines, tooltips=[("rows", "@x{0}"), ("error", "@y{0.[0000]}")]))
+    if result["real_fits"] is not None:
+        fits = result["real_fits"]
+        ends = {"low": fits["value"] - fits["error"], "high": fits["value"] + fits["error"]}
+        source = ColumnDataSource({"x": fits["n"], "y": fits["value"], **ends})
+        figure.scatter("x", "y", source=source, size=8, color=colour(1, dark), legend_label="real fits")
+        figure.segment("x", "low", "x", "high", source=source, color=colour(1, dark))
     figure.add_layout(Span(location=result["rows"], dimension="height", line_color="#888888", line_dash="dashed"))
     _legend(figure, dark)
     return figure
+
+
+def _forecast_lines(result: Mapping[str, Any]) -> list[tuple[slice, str, str]]:
+    """Return the parts of a forecast within the data and beyond it, each with its dashes and its name in the legend."""
+    beyond = np.asarray(result["beyond"], dtype=bool)
+    first = int(np.argmax(beyond)) if beyond.any() else beyond.size
+    parts = [(slice(0, first), "solid", "forecast")] if first else []
+    if beyond.any():
+        parts.append((slice(max(first - 1, 0), None), "dashed", "beyond the data"))
+    return parts
 
 
 def _metric(result: Mapping[str, Any]) -> str:
@@ -270,8 +290,13 @@ def forecast_png(result: Mapping[str, Any]) -> bytes:
     """Return a forecast as a PNG."""
     figure, (axes,) = new_figure()
     if result["low"] is not None:
-        axes.fill_between(result["n"], result["low"], result["high"], color=COLOURS[0], alpha=0.2, label="band (90 %)")
-    theory_line(axes, result["n"], result["value"], 0, "forecast")
+        label = f"band ({result['band']:.0%})"
+        axes.fill_between(result["n"], result["low"], result["high"], color=COLOURS[0], alpha=0.2, label=label)
+    for part, dash, words in _forecast_lines(result):
+        theory_line(axes, result["n"][part], result["value"][part], 0, words, linestyle="-" if dash == "solid" else "--")
+    if result["real_fits"] is not None:
+        fits = result["real_fits"]
+        simulation_points(axes, fits["n"], fits["value"], fits["error"], 1, "real fits")
     axes.axvline(result["rows"], color="#888888", linestyle="--")
     finish(axes, "rows n", _metric(result), xscale="log")
     return _bytes(figure)
@@ -319,9 +344,15 @@ def plan_html(result: Mapping[str, Any], along: str, observable: str, wanted: fl
 
 
 def forecast_html(result: Mapping[str, Any]) -> str:
-    """Return a forecast as HTML, with its sentence and the notes on the preparation of the table."""
+    """Return a forecast as HTML, with its sentences, its warnings and the notes on the preparation of the table.
+
+    The box of the sentences has the colour of doubt if there are warnings.
+    """
+    kind = "underpowered" if result["warnings"] else "agree"
+    sentences = "".join(f"<p>{html.escape(words)}</p>" for words in result["sentences"])
+    warned = "".join(f'<p class="verdict disagree">{html.escape(words)}</p>' for words in result["warnings"])
     notes = "".join(f"<li>{html.escape(note)}</li>" for note in result["notes"])
-    return f'<p class="verdict agree">{html.escape(result["sentence"])}</p><ul class="notes">{notes}</ul>'
+    return f'<div class="verdict {kind}">{sentences}</div>{warned}<ul class="notes">{notes}</ul>'
 
 
 def table_html(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -41,8 +41,10 @@ TELL_EVERY = 0.1
 """Seconds between two reports of progress."""
 PATIENCE = 0.5
 """Seconds before a newer curve stops the current one, so that a moving slider does not restart a worker at every step."""
-MOST_ROWS = 2000
+MOST_ROWS = 4000
 """Largest number of rows of an uploaded table that a forecast uses."""
+FORECAST_SECONDS = 30.0
+"""Time after which a forecast starts no further optional part."""
 
 
 # -- jobs ---------------------------------------------------------------------------------------------------------------------
@@ -155,17 +157,28 @@ def forecast(report: Report, name: str, content: bytes, target: str) -> dict[str
     with tempfile.TemporaryDirectory(prefix="limitlab-") as folder:
         file = Path(folder) / ("table.tsv" if name.lower().endswith(".tsv") else "table.csv")
         file.write_bytes(content)
-        study = forecast_study(file, target, rows=MOST_ROWS, splits=0, backtest=False, progress=tell)
-    curve_of_study = study.curve
+        study = forecast_study(file, target, rows=MOST_ROWS, seconds=FORECAST_SECONDS, progress=tell)
+    curve_of_study, checks = study.curve, study.checks
+    sentences = study.sentences()
+    measured = {"mse": "test_error", "error": "classification_error"}.get(str(curve_of_study.attrs["metric"]), "")
+    points = None
+    if checks is not None and measured in checks:
+        values, errors = checks[measured].values[:, 0], checks[f"{measured}_standard_error"].values[:, 0]
+        points = {"n": checks.n.values.astype(float), "value": values, "error": np.where(np.isfinite(errors), errors, 0.0)}
     return {
         "n": curve_of_study.n.values.astype(float),
         "value": curve_of_study["value"].values.astype(float),
         "low": curve_of_study["low"].values.astype(float) if "low" in curve_of_study else None,
         "high": curve_of_study["high"].values.astype(float) if "high" in curve_of_study else None,
+        "beyond": curve_of_study["extrapolated"].values.astype(bool),
+        "band": float(curve_of_study.attrs.get("band", 0.9)),
+        "real_fits": points,
         "rows": len(study.table.X),
         "metric": str(curve_of_study.attrs["metric"]),
-        "sentence": " ".join(study.sentences()),
-        "notes": [*study.notes, *study.warnings],
+        "sentence": " ".join(sentences),
+        "sentences": sentences,
+        "warnings": list(study.warnings),
+        "notes": list(study.notes),
     }
 
 

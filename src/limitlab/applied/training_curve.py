@@ -1,0 +1,406 @@
+"""When to stop a training, from its validation losses so far.
+
+The validation loss L at step s is fitted with
+
+    L = E + A s^-b            (still falling),
+    L = E + A s^-b + C s^d    (falls, then rises because of overfitting),
+
+with E, A and C at least 0. Every power b (and d) of a grid gives one fit by linear least squares, and its weight follows from its
+residuals. The noise of the losses is correlated between steps, so the number of residuals is reduced to an effective number. The forecast
+is the weighted mean of the fits, and its band is their weighted quantiles, widened by the errors that forecasts from earlier parts of the
+same curve made. A schedule of the learning rate that changes later is not part of the fits.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from limitlab._core.page import Described, Page, Table
+from limitlab.errors import Refused, did_you_mean
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["TrainingForecast", "stop_training"]
+
+Array = NDArray[np.float64]
+
+FEWEST = 12
+"""Smallest number of losses."""
+
+START = 0.15
+"""Share of the steps at the start that is left out, because of warm-up."""
+
+POWERS = np.geomspace(0.1, 2.0, 16)
+"""Powers b of the falling part."""
+
+RISES = (0.5, 1.0, 2.0)
+"""Powers d of the rising part."""
+
+PARTS = (0.4, 0.55, 0.7)
+"""Shares of the curve from which its later part is forecast, as a test."""
+
+MOST = 400
+"""Largest number of losses of a fit. Longer curves are averaged over neighbouring steps."""
+
+STEP_NAMES = re.compile(
+    r"^(global_?)?(step|steps|iter|iters|iteration|iterations|epoch|epochs|tokens|update|updates|time)$", re.IGNORECASE
+)
+LOSS_NAMES = (
+    re.compile(r"^(val|valid|validation|eval|dev|test|held_?out)[_ /.-]?(loss|error|nll|perplexity)?$", re.IGNORECASE),
+    re.compile(r"(val|valid|validation|eval|dev|test).*(loss|error)", re.IGNORECASE),
+    re.compile(r"^(loss|error|nll)$", re.IGNORECASE),
+)
+
+
+@dataclass(frozen=True)
+class TrainingForecast(Described):
+    """The state of a training and its forecast.
+
+    Attributes
+    ----------
+    source
+        Name of the curve.
+    steps, losses
+        The validation losses.
+    best_step, best_loss
+        Step with the smallest smoothed loss, and this loss.
+    verdict
+        "stop" if the loss has passed its minimum, "rising soon" if a minimum is expected before the end, "flat" if more steps are expected
+        to reduce the loss by less than the slack, "continue" otherwise.
+    stop_at
+        Recommended last step.
+    end
+        Step of the forecast.
+    forecast, low, high
+        Expected loss at `end` with its band.
+    ahead, expected, expected_low, expected_high
+        Further steps up to `end`, and the expected losses with their band.
+    slack, band
+        Smallest relative gain that justifies further steps, and nominal probability of the band.
+    tested
+        Mean relative error of forecasts of the last losses from earlier parts of the curve.
+    """
+
+    source: str
+    steps: Array
+    losses: Array
+    best_step: float
+    best_loss: float
+    verdict: str
+    stop_at: float
+    end: float
+    forecast: float
+    low: float
+    high: float
+    ahead: Array
+    expected: Array
+    expected_low: Array
+    expected_high: Array
+    slack: float
+    band: float
+    tested: float
+
+    def sentences(self) -> list[str]:
+        """Return the recommendation, and the expected loss, in sentences."""
+        last, now = float(self.steps[-1]), float(self.losses[-1])
+        expected = f"{self.forecast:.4g} ({self.low:.4g} to {self.high:.4g}) at step {self.end:.6g}"
+        if self.verdict == "stop":
+            first = f"Stop, and use the weights of step {self.best_step:.6g}: the smoothed loss was {self.best_loss:.4g} and has risen since."
+        elif self.verdict == "rising soon":
+            first = (
+                f"Continue to about step {self.stop_at:.6g}: the loss is expected to rise after it, and to be {expected}."
+            )
+        elif self.verdict == "flat":
+            first = (
+                f"Stop: up to step {self.end:.6g} the loss is expected to fall by less than {self.slack:.1%}, from {self.best_loss:.4g} to "
+                f"{expected}."
+            )
+        else:
+            first = f"Continue: the loss is {self.best_loss:.4g} at step {last:.6g}, and is expected to be {expected}."
+        lines = [first, f"The last of {self.steps.size} losses is {now:.4g} at step {last:.6g}."]
+        if self.verdict == "continue" and self.stop_at < self.end:
+            lines.append(
+                f"From step {self.stop_at:.6g} on, twice as many steps reduce the loss by less than {self.slack:.1%}."
+            )
+        lines.append(
+            f"Forecasts from {PARTS[0]:.0%} to {PARTS[-1]:.0%} of this curve were wrong by {self.tested:.1%} in the mean. "
+            "A later change of the learning rate is not included."
+        )
+        return lines
+
+    def page(self) -> Page:
+        """Return the plain description, with the recommendation first and a table of expected losses."""
+        rows = [
+            {"step": float(step), "expected_loss": float(mean), "low": float(low), "high": float(high)}
+            for step, mean, low, high in zip(self.ahead, self.expected, self.expected_low, self.expected_high, strict=True)
+        ]
+        first, *rest = self.sentences()
+        data = {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in asdict(self).items()}
+        title = f"expected validation loss ({self.band:.0%} band)"
+        return Page(
+            facts={"answer": first},
+            tables=[Table(rows, title)],
+            sentences=rest,
+            data={**data, "sentences": self.sentences()},
+        )
+
+    @property
+    def table(self) -> list[dict[str, Any]]:
+        """The expected losses, as rows."""
+        rows: list[dict[str, Any]] = self.page().tables[0].rows  # type: ignore[assignment]
+        return rows
+
+    def figure(self) -> Figure:
+        """Draw the losses, the expected losses with their band, and the recommended last step."""
+        from limitlab.plotting.style import COLOURS, finish, new_figure, theory_line
+
+        figure, (axes,) = new_figure(width=7.2)
+        axes.plot(self.steps, self.losses, ".", color="grey", markersize=3, label="validation loss")
+        theory_line(axes, self.ahead, self.expected, 0, "expected", linestyle="--")
+        axes.fill_between(self.ahead, self.expected_low, self.expected_high, color=COLOURS[0], alpha=0.2, linewidth=0)
+        axes.axvline(self.stop_at, color=COLOURS[1], linestyle=":", label="stop here")
+        finish(axes, "step", "validation loss", self.source, xscale="log")
+        return figure
+
+
+def stop_training(
+    data: str | Path | tuple[ArrayLike, ArrayLike],
+    end: float | None = None,
+    slack: float = 0.01,
+    band: float = 0.9,
+    step_column: str | None = None,
+    loss_column: str | None = None,
+) -> TrainingForecast:
+    """Return whether a training should stop, and the validation loss to expect, from its losses so far.
+
+    Parameters
+    ----------
+    data
+        A CSV, TSV or Parquet file with steps and validation losses, or arrays (steps, losses).
+    end
+        Step of the forecast (default: twice the last step).
+    slack
+        Smallest relative gain that justifies further steps.
+    band
+        Nominal probability of the band.
+    step_column, loss_column
+        Names of the columns (default: columns with names such as step and val_loss).
+
+    Examples
+    --------
+    >>> steps = np.arange(100, 5000, 50.0)
+    >>> plan = stop_training((steps, 2 + 30 / steps**0.5), end=20000)
+    >>> plan.verdict, bool(abs(plan.forecast / (2 + 30 / 20000**0.5) - 1) < 0.01)
+    ('continue', True)
+    >>> stop_training((steps, 1 + 20 / steps**0.5 + steps / 5000)).verdict
+    'stop'
+    """
+    for name, value in (("slack", slack), ("band", band)):
+        if not 0 < value < 1:
+            raise Refused(f"{name} = {value!r} is not allowed: must be above 0 and below 1")
+    source, steps, losses = _read(data, step_column, loss_column)
+    last = float(steps[-1])
+    end = 2 * last if end is None else float(end)
+    if not (math.isfinite(end) and end > last):
+        raise Refused(f"end = {end:g} is not allowed: must be above {last:g}, the last step")
+    s, loss = averaged(steps, losses)
+    smooth = smoothed(s, loss)
+    ahead = np.geomspace(last, end, 13)[1:]
+    miss, bias = past_errors(s, loss, end / last)
+    mean, low, high = forecast(s, loss, ahead, band)
+    wide = np.log(ahead / last) / math.log(2) * miss * abs(mean)
+    half = (1 + band) / 2
+    from statistics import NormalDist
+
+    wide = wide * NormalDist().inv_cdf(half)
+    least, most = np.minimum(low, mean) - wide, np.maximum(high, mean) + wide
+    place = int(np.argmin(smooth))
+    level, noise = float(smooth[place]), noise_of(s, loss)
+    after = loss[place + 1 :]
+    count = min(max(len(after) // 2, 1), after.size)
+    rise = float(after[-count:].mean()) - level if after.size else 0.0
+    lowest = int(np.argmin(mean))
+    if (
+        after.size >= 4
+        and rise > max(3 * noise / math.sqrt(count), 0.2 * slack * abs(level))
+        and mean.min() > level - abs(level) * slack
+    ):
+        verdict, stop_at = "stop", float(s[place])
+    elif lowest < len(ahead) - 1 and mean[-1] > mean[lowest] * (1 + slack / 2):
+        verdict, stop_at = "rising soon", float(ahead[lowest])
+    elif level - mean[-1] < slack * abs(level):
+        verdict, stop_at = "flat", last
+    else:
+        verdict, stop_at = "continue", worth_stopping(s, loss, end, slack)
+    return TrainingForecast(
+        source=source, steps=steps, losses=losses, best_step=float(s[place]), best_loss=level, verdict=verdict, stop_at=stop_at, end=end,
+        forecast=float(mean[-1]), low=float(least[-1]), high=float(most[-1]), ahead=ahead, expected=mean, expected_low=least,
+        expected_high=most, slack=slack, band=band, tested=bias,
+    )  # fmt: skip
+
+
+# -- fits -----------------------------------------------------------------------------------------------------------------
+
+
+def forecast(s: Array, loss: Array, ahead: Array, band: float) -> tuple[Array, Array, Array]:
+    """Return the expected losses at later steps and their band, from fits of all powers with weights from their residuals."""
+    from scipy.optimize import nnls
+
+    inside = s >= s[0] + START * (s[-1] - s[0])
+    x, y = s[inside] / s[-1], loss[inside]
+    later = ahead / s[-1]
+    curves, squares, parameters = [], [], []
+    scale = float(np.abs(y).max())
+    for power in POWERS:
+        for rise in (None, *RISES):
+            columns = [np.ones_like(x), x**-power] + ([] if rise is None else [x**rise])
+            table = np.column_stack(columns)
+            coefficients, norm = nnls(table, y / scale)
+            further = [np.ones_like(later), later**-power] + ([] if rise is None else [later**rise])
+            curves.append(np.column_stack(further) @ coefficients * scale)
+            squares.append((norm * scale) ** 2)
+            parameters.append(3 if rise is None else 5)
+    total, residual = np.array(squares), np.array(squares).min()
+    count = effective_count(x, y)
+    fit = count * np.log(np.maximum(total, 1e-300) / max(residual, 1e-300) + 1e-12)
+    score = 0.5 * fit + 0.5 * np.array(parameters) * math.log(max(count, 2.0))
+    score = score + np.array([0.0 if size == 3 else math.log(len(RISES)) for size in parameters])
+    weight = np.exp(-(score - score.min()))
+    weight /= weight.sum()
+    values = np.array(curves)
+    order = np.argsort(values, axis=0)
+    sorted_values = np.take_along_axis(values, order, axis=0)
+    below = np.cumsum(weight[order], axis=0)
+    ends = [
+        sorted_values[np.argmax(below >= share, axis=0), np.arange(later.size)] for share in ((1 - band) / 2, (1 + band) / 2)
+    ]
+    return weight @ values, ends[0], ends[1]
+
+
+def effective_count(x: Array, y: Array) -> float:
+    """Return the number of independent residuals, from the correlation of neighbouring residuals of a smooth curve."""
+    rest = y - np.polynomial.Polynomial.fit(np.log(x), y, min(4, len(x) // 4))(np.log(x))
+    power = float(rest @ rest)
+    correlation = float(rest[1:] @ rest[:-1]) / power if power > 0 else 0.0
+    correlation = min(max(correlation, 0.0), 0.98)
+    return max(len(y) * (1 - correlation) / (1 + correlation), 4.0)
+
+
+def past_errors(s: Array, loss: Array, factor: float) -> tuple[float, float]:
+    """Return the relative error of forecasts per doubling of the steps, and their mean error, from earlier parts of the curve."""
+    tail = max(3, len(s) // 20)
+    truth = float(loss[-tail:].mean())
+    at = float(np.exp(np.log(s[-tail:]).mean()))
+    missed, rates = [], []
+    for part in PARTS:
+        size = int(part * len(s))
+        if size < FEWEST // 2:
+            continue
+        guess = float(forecast(s[:size], loss[:size], np.array([at]), 0.9)[0][0])
+        missed.append(abs(guess / truth - 1))
+        rates.append(missed[-1] / math.log2(at / s[size - 1]))
+    if not missed:
+        return 0.02, 0.02
+    return float(np.sqrt(np.mean(np.square(rates)))), float(np.mean(missed))
+
+
+def worth_stopping(s: Array, loss: Array, end: float, slack: float) -> float:
+    """Return the step from which twice as many steps reduce the expected loss by less than the slack, at most `end`."""
+    grid = np.geomspace(s[-1], end, 40)
+    now, twice = forecast(s, loss, grid, 0.9)[0], forecast(s, loss, 2 * grid, 0.9)[0]
+    small = np.flatnonzero(now - twice < slack * np.abs(now))
+    return float(grid[small[0]]) if small.size else end
+
+
+def averaged(steps: Array, losses: Array) -> tuple[Array, Array]:
+    """Return at most `MOST` losses, averaged over neighbouring steps."""
+    if len(steps) <= MOST:
+        return steps, losses
+    place = (np.arange(len(steps)) * MOST) // len(steps)
+    counts = np.bincount(place)
+    return np.bincount(place, steps) / counts, np.bincount(place, losses) / counts
+
+
+def smoothed(s: Array, loss: Array) -> Array:
+    """Return the losses smoothed by a local line in the logarithm of the steps."""
+    x = np.log(s)
+    half = max(2, len(s) // 25)
+    out = np.empty_like(loss)
+    for i in range(len(s)):
+        low, high = max(0, i - half), min(len(s), i + half + 1)
+        line = np.polynomial.Polynomial.fit(x[low:high], loss[low:high], 1)
+        out[i] = line(x[i])
+    return out
+
+
+def noise_of(s: Array, loss: Array) -> float:
+    """Return the standard deviation of a loss around the smooth curve, from second differences."""
+    second = loss[2:] - 2 * loss[1:-1] + loss[:-2]
+    return float(np.median(np.abs(second))) / 0.6745 / math.sqrt(6)
+
+
+# -- reading --------------------------------------------------------------------------------------------------------------
+
+
+def _read(data: Any, step_column: str | None, loss_column: str | None) -> tuple[str, Array, Array]:
+    """Return the name of a curve, its steps in ascending order and its losses."""
+    if isinstance(data, tuple):
+        source, steps, losses = "curve", np.asarray(data[0], dtype=float), np.asarray(data[1], dtype=float)
+        if steps.ndim != 1 or steps.shape != losses.shape:
+            raise Refused(
+                f"steps of shape {steps.shape} and losses of shape {losses.shape} are not allowed: give two equal lengths"
+            )
+    else:
+        from limitlab.applied.forecast._suspicions import as_floats
+        from limitlab.applied.forecast.tables import load_frame
+
+        file = Path(data)
+        if file.suffix.lower() == ".npz":
+            raise Refused(f"cannot read '{file}': give the curve as a CSV, TSV or Parquet file")
+        frame, source = load_frame(file, ""), file.name
+        names = list(map(str, frame.columns))
+        frame.columns = names
+        step_column = _column(source, names, "step_column", step_column, (STEP_NAMES,))
+        loss_column = _column(source, names, "loss_column", loss_column, LOSS_NAMES)
+        read = [as_floats(frame[name]) for name in (step_column, loss_column)]
+        for name, values in zip((step_column, loss_column), read, strict=True):
+            if values is None:
+                raise Refused(f"{source}: the column {name!r} contains text and not numbers: name another column")
+        steps, losses = np.asarray(read[0]), np.asarray(read[1])
+    known = np.isfinite(steps) & np.isfinite(losses)
+    steps, losses = steps[known], losses[known]
+    steps = steps + 1.0 if steps.size and steps.min() == 0 else steps
+    order = np.argsort(steps, kind="stable")
+    steps, losses = steps[order], losses[order]
+    if steps.size < FEWEST:
+        raise Refused(f"{source} has {steps.size} losses, which is too few for a forecast: give at least {FEWEST}")
+    if steps[0] <= 0 or (np.diff(steps) <= 0).any():
+        repeated = float(steps[1:][np.diff(steps) <= 0][0]) if (np.diff(steps) <= 0).any() else float(steps[0])
+        raise Refused(
+            f"{source}: step {repeated:g} occurs twice or is negative: give the losses of a single run, one per step"
+        )
+    if np.ptp(losses) == 0:
+        raise Refused(f"{source}: every loss is {losses[0]:g}: give losses that change")
+    return source, steps, losses
+
+
+def _column(source: str, names: list[str], role: str, wanted: str | None, patterns: tuple[re.Pattern[str], ...]) -> str:
+    if wanted is not None:
+        if wanted not in names:
+            raise Refused(f"{source} has no column {wanted!r} ({role}): {did_you_mean(wanted, names)}")
+        return wanted
+    for pattern in patterns:
+        hits = [name for name in names if pattern.search(name.strip())]
+        if len(hits) == 1:
+            return hits[0]
+        if hits:
+            raise Refused(f"{source} has the columns {', '.join(hits)}: name one with {role}")
+    raise Refused(f"{source} has no column for {role} among {', '.join(names[:8])}: name one with {role}")
