@@ -19,6 +19,7 @@ import xarray as xr
 from limitlab._core.page import Described, Page, Table
 from limitlab.errors import Refused
 from limitlab.laws.classification.gaussian_score import TrueScore
+from limitlab.laws.classification.logistic_calibration import intercept_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -306,8 +307,6 @@ def validation_size(
     if (score_mean is None) != (score_sd is None):
         raise Refused("score_mean and score_sd belong together: give both, or neither")
     if score_mean is None or score_sd is None:
-        from limitlab.applied.study_size import true_score
-
         truth = true_score(auc, prevalence)
         score_mean, score_sd = truth.intercept, truth.signal
     _require_between("score_sd", score_sd, 0, math.inf)
@@ -327,6 +326,24 @@ def validation_size(
     notes = ("The criteria assume a calibrated model whose linear predictor is Gaussian.",)
     samples = max(criteria.values())
     return SizeCriteria("validation, labels", inputs, criteria, math.ceil(samples * prevalence), notes)
+
+
+def true_score(auc: float, prevalence: float) -> TrueScore:
+    """Return the Gaussian score of a logistic model with this AUC and prevalence.
+
+    >>> score = true_score(0.8, 0.2)
+    >>> round(score.intercept, 7), round(score.signal, 7)
+    (-1.8258884, 1.3417095)
+    """
+    from scipy.optimize import brentq
+
+    def at(signal: float) -> TrueScore:
+        return TrueScore(0.0 if prevalence == 0.5 else intercept_of(prevalence, signal), signal)
+
+    high = 1.0
+    while at(high).auc < auc:
+        high *= 2
+    return at(float(brentq(lambda signal: at(signal).auc - auc, 1e-4, high, xtol=1e-12, rtol=1e-12)))
 
 
 def slope_size(mean: float, sd: float, error: float) -> int:

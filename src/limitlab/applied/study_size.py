@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from limitlab._core.page import Described, Page, Table, rows_of
 from limitlab.applied.pilot import Pilot, read_pilot, signal_interval, simulated_fits
-from limitlab.applied.study_criteria import SizeCriteria, continuous_size, survival_size, validation_size
+from limitlab.applied.study_criteria import SizeCriteria, continuous_size, survival_size, true_score, validation_size
 from limitlab.errors import Refused, UnreachableTarget
 from limitlab.laws.classification.gaussian_score import Score, TrueScore
 from limitlab.laws.classification.logistic_calibration import LogisticCalibration, intercept_of
@@ -442,24 +442,6 @@ def _check(predictors: int, auc: float, prevalence: float, risk_no_fit: float) -
     for name, value, low, high in ranges:
         if not low < value < high:
             raise Refused(f"{name} = {value!r} is not allowed: must be above {low:g} and below {high:g}")
-
-
-def true_score(auc: float, prevalence: float) -> TrueScore:
-    """Return the Gaussian score of a logistic model with this AUC and prevalence.
-
-    >>> score = true_score(0.8, 0.2)
-    >>> round(score.intercept, 7), round(score.signal, 7)
-    (-1.8258884, 1.3417095)
-    """
-    from scipy.optimize import brentq
-
-    def at(signal: float) -> TrueScore:
-        return TrueScore(0.0 if prevalence == 0.5 else intercept_of(prevalence, signal), signal)
-
-    high = 1.0
-    while at(high).auc < auc:
-        high *= 2
-    return at(float(brentq(lambda signal: at(signal).auc - auc, 1e-4, high, xtol=1e-12, rtol=1e-12)))
 
 
 # -- the law, solved for n --------------------------------------------------------------------------------------------

@@ -356,8 +356,7 @@ def _columns(data: Any, array: str | None, leave_out: Sequence[str]) -> tuple[st
         if X.ndim != 2 or not np.isfinite(X).all():
             raise Refused(f"data of shape {X.shape} is not allowed: must be finite numbers in rows and columns")
         return "table", [f"column {i}" for i in range(X.shape[1])], X, []
-    from limitlab.applied.forecast._suspicions import as_floats
-    from limitlab.applied.forecast.tables import counts_rows, load_frame, load_matrix
+    from limitlab.applied.forecast.tables import as_floats, counts_rows, load_frame, load_matrix
 
     file = Path(data)
     frame = load_matrix(file, array) if file.suffix.lower() == ".npz" else load_frame(file, "")

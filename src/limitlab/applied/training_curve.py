@@ -113,7 +113,8 @@ class TrainingForecast(Described):
         last, now = float(self.steps[-1]), float(self.losses[-1])
         expected = f"{self.forecast:.4g} ({self.low:.4g} to {self.high:.4g}) at step {self.end:.6g}"
         if self.verdict == "stop":
-            first = f"Stop, and use the weights of step {self.best_step:.6g}: the smoothed loss was {self.best_loss:.4g} and has risen since."
+            best = f"the smoothed loss was {self.best_loss:.4g} and has risen since"
+            first = f"Stop, and use the weights of step {self.best_step:.6g}: {best}."
         elif self.verdict == "rising soon":
             first = (
                 f"Continue to about step {self.stop_at:.6g}: the loss is expected to rise after it, and to be {expected}."
@@ -359,8 +360,7 @@ def _read(data: Any, step_column: str | None, loss_column: str | None) -> tuple[
                 f"steps of shape {steps.shape} and losses of shape {losses.shape} are not allowed: give two equal lengths"
             )
     else:
-        from limitlab.applied.forecast._suspicions import as_floats
-        from limitlab.applied.forecast.tables import load_frame
+        from limitlab.applied.forecast.tables import as_floats, load_frame
 
         file = Path(data)
         if file.suffix.lower() == ".npz":

@@ -399,7 +399,7 @@ def subset(rows: Array, most: int, rng: np.random.Generator) -> Array:
 
 
 def splits(total: int, groups: Array | None, in_time: bool, rng: np.random.Generator) -> Iterator[tuple[Array, Array]]:
-    """Yield training and test rows of a cross-validation: of rows, of groups, or of the last tenth of the rows in time."""
+    """Yield training and test rows, which are parts of the rows or of the groups, or the last tenth of the rows in time."""
     if in_time:
         start = total - max(FEWEST_NEW, total // FOLDS)
         yield subset(np.arange(start), MOST_ROWS, rng), np.arange(start, total)

@@ -26,7 +26,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from limitlab.applied.forecast.tables import Table, days_of, numbers_of
+from limitlab.applied.forecast.tables import Table, as_floats, days_of, numbers_of
 
 Floats = NDArray[np.float64]
 
@@ -174,23 +174,6 @@ def target_numbers(table: Table, values: Any) -> tuple[Floats, Floats]:
     if numbers is None or not np.isfinite(numbers).all() or numbers.std() == 0:
         numbers = np.asarray(table.y, dtype=float)[: len(values)]
     return numbers, ((numbers - numbers.mean()) / numbers.std())[:, None]
-
-
-def as_floats(values: Any) -> Floats | None:
-    """Return a column as numbers with NaN for missing values, or None if it contains categories."""
-    import pandas as pd
-
-    if pd.api.types.is_datetime64_any_dtype(values):
-        return np.asarray((values - values.min()).dt.total_seconds(), dtype=float)
-    if pd.api.types.is_bool_dtype(values) or pd.api.types.is_numeric_dtype(values):
-        return np.asarray(values.to_numpy(dtype=float, na_value=np.nan))
-    place, levels = pd.factorize(values.astype(object))
-    texts = [str(level).strip() for level in levels]
-    for read in (numbers_of, days_of):
-        numbers = read(texts)
-        if numbers is not None:
-            return np.where(place >= 0, numbers[place], np.nan)
-    return None
 
 
 def level_codes(values: Any) -> NDArray[np.int64]:

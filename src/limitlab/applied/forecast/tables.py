@@ -112,6 +112,23 @@ def days_of(texts: list[str]) -> Floats | None:
     return np.asarray((dates - dates.min()).dt.total_seconds() / 86400, dtype=float)
 
 
+def as_floats(values: Any) -> Floats | None:
+    """Return a column as numbers with NaN for missing values, or None if it contains categories."""
+    import pandas as pd
+
+    if pd.api.types.is_datetime64_any_dtype(values):
+        return np.asarray((values - values.min()).dt.total_seconds(), dtype=float)
+    if pd.api.types.is_bool_dtype(values) or pd.api.types.is_numeric_dtype(values):
+        return np.asarray(values.to_numpy(dtype=float, na_value=np.nan))
+    place, levels = pd.factorize(values.astype(object))
+    texts = [str(level).strip() for level in levels]
+    for read in (numbers_of, days_of):
+        numbers = read(texts)
+        if numbers is not None:
+            return np.where(place >= 0, numbers[place], np.nan)
+    return None
+
+
 def _share(texts: list[str], holds: Any) -> float:
     return sum(map(holds, texts)) / len(texts)
 
