@@ -8,7 +8,9 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
+import xarray as xr
 from numpy.typing import NDArray
+from scipy.stats import kstest
 
 from limitlab._core.draws import mean_and_error
 from limitlab.lab.check import Check, Number, largest, log_slope, sigmas, smallest, standard_error, words
@@ -26,6 +28,7 @@ from limitlab.laws.dmft.multi_index import MultiIndexFlow
 from limitlab.laws.dmft.population import MeanFieldSingleIndex, PopulationFlow
 from limitlab.laws.dmft.two_layer import TwoLayerDynamics
 from limitlab.models.activations import Activation
+from limitlab.models.designs import white
 from limitlab.numerics.spectra.marchenko_pastur import quadrature
 from limitlab.numerics.two_time import romberg_table
 
@@ -120,6 +123,88 @@ def beyond_the_gaussian_model(size: int = 400, draws: int = 60, steps: int = 40)
         "train error of the Gaussian model": approximate,
     }
     return (mean - exact) / error, (mean - approximate) / error, errors
+
+
+ROWS: dict[str, Any] = dict(
+    loss="tanh",
+    sample_ratio=2.0,
+    noise=0.3,
+    step=0.5,
+    steps=8,
+    signal_energy=2.0,
+    start_norm=0.6,
+    start_overlap=0.3,
+    entries="sign",
+)
+EARLY_STEP, LATE_STEP, SHARE = 3, 8, 0.1
+
+
+@claim("D16", AREA, FirstOrderDynamics, quick_decides=False, items=("D-5", "D-6"))
+def law_of_the_rows(check: Check) -> None:
+    """Given its coefficient of the truth, a row of the parameters is a Gaussian process over the steps, whose mean and covariance follow
+    from the overlaps and from C(k, s).
+
+    Measured for tanh regression on signs, with a truth that is zero in nine of ten coordinates and otherwise of one size: the distribution
+    of sqrt(d) theta_i after 8 steps, apart for both kinds of coordinates, and of its change since step 3, by the distance of Kolmogorov and
+    Smirnov to the Gaussian. In a single draw this distance falls like d^-1/2. The fourth moment over all rows depends on the law of the
+    coefficients, and second moments do not.
+    """
+    law = FirstOrderDynamics(**ROWS)
+    mean, covariance = (part.squeeze() for part in law.row_law())
+    size, draws = (800, 60) if check.quick else (1600, 100)
+    names = ("of rows with coefficient 0", "of rows with another coefficient", "of the change of a row over five steps")
+    pooled, moments = standard_rows(law, mean, covariance, size, draws)
+    for name, rows in zip(names, pooled, strict=True):
+        distance = float(kstest(np.concatenate(rows), "norm").statistic)
+        scaled = distance * np.sqrt(sum(map(len, rows)))
+        check.below(f"Kolmogorov-Smirnov distance {name}, times the root of their number", scaled, 1.95)
+        check.show(f"Kolmogorov-Smirnov distance {name}", distance)
+    sizes = (100, 200, 400) if check.quick else (400, 800, 1600)
+    distances = []
+    for d in sizes:
+        change = standard_rows(law, mean, covariance, d, draws)[0][2]
+        distances.append(float(np.mean([kstest(rows, "norm").statistic for rows in change])))
+    check.near("exponent in d of the distance of a single draw", log_slope(sizes, distances).value, -0.5, 0.1)
+    along, spread = mean[LATE_STEP] ** 2 * law.signal_energy, covariance[LATE_STEP, LATE_STEP]
+    fourth = along**2 / SHARE + 6 * along * spread + 3 * spread**2
+    check.below("fourth moment of the rows: distance in standard errors", sigmas(moments, fourth), 4)
+    gaussian = 3 * (along + spread) ** 2
+    check.above(
+        "fourth moment: distance from that of Gaussian coefficients in standard errors", sigmas(moments, gaussian), 10
+    )
+    check.show("fourth moment of the rows", float(np.mean(moments)))
+    check.show("fourth moment of the law of the rows", float(fourth))
+    check.show("fourth moment for Gaussian coefficients with the same second moments", float(gaussian))
+    check.note("1.95 is the quantile 0.999 of Kolmogorov's law, which holds for independent rows.")
+
+
+def standard_rows(
+    law: FirstOrderDynamics, mean: Array, covariance: Array, size: int, draws: int
+) -> tuple[tuple[list[Array], list[Array], list[Array]], Array]:
+    """Return rows that are standard Gaussian in the limit, with one array per draw, and the fourth moments of the rows.
+
+    The rows are those with coefficient zero, those with another coefficient, and the changes of all rows between two steps.
+    """
+    k, s, energy = LATE_STEP, EARLY_STEP, law.signal_energy
+    change = covariance[k, k] + covariance[s, s] - 2 * covariance[k, s]
+    zero, other, moved, moments = [], [], [], []
+    for seed in range(draws):
+        draw = law.draw(size, seed)
+        b = draw.rng.choice([-1.0, 0.0, 1.0], size=size, p=[SHARE / 2, 1 - SHARE, SHARE / 2])
+        b *= np.sqrt(energy * size) / np.linalg.norm(b)
+        truth, start = b[:, None] / np.sqrt(size), draw.rng.standard_normal((size, 1))
+        along = law.start_overlap / energy
+        start -= truth @ (truth.T @ start) / energy
+        start *= np.sqrt(law.start_norm - along**2 * energy) / np.linalg.norm(start)
+        n = draw.count("sample_ratio")
+        x, e = white(draw.rng, (n, size), law.entries), draw.rng.standard_normal(n)
+        theta = [np.sqrt(size) * weights[:, 0] for weights, _ in law.descent(along * truth + start, truth, x, e)]
+        rows = (theta[k] - b * mean[k]) / np.sqrt(covariance[k, k])
+        zero.append(rows[b == 0])
+        other.append(rows[b != 0])
+        moved.append((theta[k] - theta[s] - b * (mean[k] - mean[s])) / np.sqrt(change))
+        moments.append(np.mean(theta[k] ** 4))
+    return (zero, other, moved), np.array(moments)
 
 
 # -- two-layer networks ----------------------------------------------------------------------------------------------
@@ -429,13 +514,19 @@ EARLY = (10, 20, 40, 80, 160)
 @claim("D6", AREA, TwoLayerDynamics, figure="two-layer-timeline", items=("L-14", "L-15", "L-20", "D-4", "D-20", "D-25"))
 def timeline(check: Check) -> None:
     """For a single index the network learns the direction at t = O(1), with equal test and train error; at t = O(m) it overfits
-    and unlearns.
+    and unlearns, where the overlap of the weights vanishes like m^-1/2 and that of the function, a v, does not.
 
-    Measured: learning at t = O(1), and overfitting and unlearning at t = O(m).
+    Measured: learning at t = O(1), and overfitting and unlearning at t = O(m). The local exponents of v(4m) in m are extrapolated to
+    m -> infinity. At a fixed width v does not vanish as t grows.
     """
     widths = (10, 20) if check.quick else (10, 20, 40)
     best = [least_test_error(single_index(m, solver_steps=320), end=20.0) for m in widths]
-    late = [single_index(m, times=(2.0, float(m), 4.0 * m), solver_steps=16 * m + 240).theory() for m in widths]
+    late = [
+        single_index(m, times=(2.0, float(m), 4.0 * m), solver_steps=16 * m + 240).theory()
+        for m in (*widths, 2 * widths[-1])
+    ]
+    check_unlearning(check, [*widths, 2 * widths[-1]], late)
+    late = late[: len(widths)]
     at_m = [float(path.train_error[1]) for path in late]
     early = [single_index(m, times=2.0, solver_steps=160).theory() for m in EARLY]
     apart = [float(path.test_error - path.train_error) for path in early]
@@ -466,12 +557,32 @@ def timeline(check: Check) -> None:
     check.below("largest over smallest train error at t = m", largest(at_m) / smallest(at_m), 1.1)
 
 
-@claim("D7", AREA, TwoLayerDynamics, figure="two-layer-networks", items=("D-21",))
+def check_unlearning(check: Check, widths: Sequence[int], late: Sequence[xr.Dataset]) -> None:
+    """Check the scaling of the overlap at t = 4m with the width, and the overlap at t = 16m for ten neurons."""
+    overlap, second = (np.array([float(path[name][2]) for path in late]) for name in ("overlap", "second_layer"))
+    local, product = np.diff(np.log(overlap)) / np.log(2), overlap * second
+    check.below("unlearning: largest change of the local exponent of v(4m) in m", largest(np.diff(local)), 0)
+    check.below("unlearning: last local exponent of v(4m) in m", float(local[-1]), -0.3 if check.quick else -0.4)
+    check.near("unlearning: exponent of v(4m), extrapolated to m -> infinity", float(2 * local[-1] - local[-2]), -0.5, 0.06)
+    share = 0.1 if check.quick else 0.05
+    check.near_relative(
+        "unlearning: a v at t = 4m at the last width over that at half of it", product[-1] / product[-2], 1, share
+    )
+    longer = single_index(10, times=(40.0, 160.0), solver_steps=1200).theory().overlap.values
+    check.above("ten neurons: overlap at t = 16m over that at t = 4m", float(longer[1] / longer[0]), 0.9)
+    for m, v, both in zip(widths, overlap, product, strict=True):
+        check.show(f"m = {m}: a v at t = 4m", float(both))
+        check.show(f"m = {m}: v at t = 4m", float(v))
+    for m, exponent in zip(widths, local, strict=False):
+        check.show(f"local exponent of v(4m) from m = {m}", float(exponent))
+
+
+@claim("D7", AREA, TwoLayerDynamics, figure="two-layer-networks", items=("D-21", "D-25"))
 def networks(check: Check) -> None:
     """The dynamical mean-field curves match gradient descent and SGD of real two-layer networks.
 
     Compared with real tanh networks that are trained by gradient flow and by stochastic descent, until the neurons have become similar and
-    begin to differ again.
+    begin to differ again. The full check also trains ten neurons on few samples up to t = 16m, when they overfit and unlearn.
     """
     size, seeds = (120, 12) if check.quick else (400, 12)
     law = tanh_network(times=(1.0, 3.0, 10.0), solver_steps=200)
@@ -484,9 +595,34 @@ def networks(check: Check) -> None:
             check.show(f"{how}: relative gap of the {words(name)}", float(gap[np.argmax(np.abs(gap.values))]))
             beyond.append(float((np.abs(gap) - 4 * error).max()))
         check.below(f"{how}: largest relative gap beyond 4 standard errors, m = 8", largest(beyond), 0.02)
+        if not check.quick:
+            late_networks(check, model, how)
     check.note(
         "The equations are those of the Gaussian model. The gap of a real network does not vanish with d, but shrinks with the width."
     )
+
+
+def late_networks(check: Check, model: str, how: str) -> None:
+    """Compare ten tanh neurons in 100 dimensions with the equations at t = m/2, 4m and 16m, when they overfit and unlearn."""
+    law = tanh_network(width=10, sample_ratio=5, times=(5.0, 40.0, 160.0), solver_steps=1200)
+    theory, draws = law.theory(), 8
+    runs = law.replace(experiment_model=model).simulate_batch(100, range(draws))
+    beyond = []
+    for name in ("test_error", "second_layer", "overlap"):
+        mean, error = mean_and_error(runs[name].values)
+        gap = np.abs(mean / theory[name].values - 1)
+        beyond.append(float((gap - 4 * error / theory[name].values).max()))
+        check.show(f"{how}, ten neurons: relative gap of the {words(name)} at t = 16m", float(gap[2]))
+    check.below(f"{how}, ten neurons up to t = 16m: largest relative gap beyond 4 standard errors", largest(beyond), 0.02)
+    for name, rises in (("test_error", True), ("overlap", False)):
+        ratio = (runs[name][:, 2] / runs[name][:, 1 if rises else 0]).values
+        mean, error = (float(part) for part in mean_and_error(ratio))
+        words_of = f"{how}, ten neurons: {words(name)} at t = 16m over that at t = {'4m' if rises else 'm/2'}"
+        if rises:
+            check.above(f"{words_of}, minus 4 standard errors", mean - 4 * error, 1)
+        else:
+            check.below(f"{words_of}, plus 4 standard errors", mean + 4 * error, 0.85)
+        check.show(words_of, mean)
 
 
 @claim("D8", AREA, TwoLayerDynamics, figure="two-layer-stopping", items=("L-15", "D-1", "D-2"))
