@@ -193,3 +193,24 @@ def test_a_step_that_overshoots_is_named_and_shorter_ones_are_solved() -> None:
     assert few.replace(step=0.016).theory().attrs["accuracy"] < 0.1
     with pytest.raises(ConvergenceError, match="paths = 100 is not enough"):
         FirstOrderDynamics(paths=100, steps=60, step=0.68).theory()
+
+
+def test_the_law_of_a_row_has_the_second_moments_of_the_limit() -> None:
+    """For b of mean square rho the second moment of a row is C(k, k), and its correlation with b is the overlap."""
+    law = FirstOrderDynamics(loss="square", steps=4, noise=0.5, start_norm=0.7, start_overlap=0.4, ridge=0.1)
+    mean, covariance = law.row_law()
+    limit = law.theory()
+    square = law.signal_energy * mean[:, 0] ** 2 + np.einsum("kkij->kij", covariance)[:, 0, 0]
+    np.testing.assert_allclose(square, limit.norm, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(law.signal_energy * mean[:, 0], limit.overlap, rtol=1e-9, atol=1e-12)
+
+
+def test_rows_after_one_step_have_their_closed_form() -> None:
+    """One step from zero: theta_1 = step X'y/n, whose rows have mean step b and variance step^2 (rho + tau^2)/delta."""
+    law = FirstOrderDynamics(loss="square", sample_ratio=3.0, noise=0.7, step=0.4, steps=1, signal_energy=1.6)
+    mean, covariance = law.row_law()
+    assert abs(mean[1, 0] - 0.4) < 1e-9
+    assert abs(covariance[1, 1, 0, 0] - 0.4**2 * (1.6 + 0.49) / 3.0) < 1e-9
+    x, e = np.random.default_rng(0).standard_normal((6, 2)), np.zeros(6)
+    first, second = (theta for theta, _ in law.descent(np.zeros((2, 1)), np.array([[1.0], [0.5]]), x, e))
+    np.testing.assert_allclose(second - first, 0.4 * x.T @ (x @ [[1.0], [0.5]]) / 6, atol=1e-12)

@@ -11,8 +11,16 @@ from hypothesis import strategies as st
 
 from limitlab.laws.dmft._bounds import bound_diagnostics
 from limitlab.laws.dmft._finite.gaussian_model import Monomials
-from limitlab.laws.dmft._finite.training import Samples, kicked_responses
+from limitlab.laws.dmft._finite.training import (
+    Samples,
+    gradient_flow,
+    kicked_responses,
+    network_functions,
+    network_on,
+    tangent_features,
+)
 from limitlab.laws.dmft.two_layer import TwoLayerDynamics
+from limitlab.models.activations import Activation
 from limitlab.testing import check_law
 from references import reference
 
@@ -316,6 +324,24 @@ def test_a_measured_response_solves_the_linearised_flow() -> None:
     pull = float(gram[0, 0]) * (3.0 - 1.0)  # of the sphere: the velocity along w, which the projection removes
     rates = np.linalg.eigvalsh(gram[1:, 1:]) + pull
     assert abs(float(same[0]) - float(np.mean(np.exp(-rates * lag)))) < 0.02
+
+
+def test_tangent_features_are_the_derivatives_of_the_outputs() -> None:
+    """Features times a small tangential move give the change of the output, and gradient flow moves along them."""
+    rng = np.random.default_rng(1)
+    functions = network_functions(Activation("tanh"), None)
+    w = rng.standard_normal((3, 5))
+    w /= np.linalg.norm(w, axis=1, keepdims=True)
+    a, x, labels = np.array([0.8, 1.3, -0.5]), rng.standard_normal((7, 5)), rng.standard_normal(7)
+    output, features = tangent_features(functions, w, a, x)
+    track = gradient_flow(network_on(functions, x, labels), w, a, np.array([1e-4]), 1e-4)
+    moved, _ = tangent_features(functions, track.w[0], track.a[0], x)
+    speed = features @ features.T @ (labels - output) / 5
+    np.testing.assert_allclose((moved - output) / 1e-4, speed, atol=1e-3)
+    step = rng.standard_normal(w.shape)
+    step -= np.sum(step * w, axis=1, keepdims=True) * w
+    change = (np.tanh(x @ (w + 1e-6 * step).T) - np.tanh(x @ (w - 1e-6 * step).T)) @ a / 3 / 2e-6
+    np.testing.assert_allclose(features[:, :15] @ step.ravel(), change, atol=1e-8)
 
 
 # -- simulations -----------------------------------------------------------------------------------------------------------

@@ -8,7 +8,9 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
+import xarray as xr
 from numpy.typing import NDArray
+from scipy.stats import kstest
 
 from limitlab._core.draws import mean_and_error
 from limitlab.lab.check import Check, Number, largest, log_slope, sigmas, smallest, standard_error, words
@@ -26,6 +28,7 @@ from limitlab.laws.dmft.multi_index import MultiIndexFlow
 from limitlab.laws.dmft.population import MeanFieldSingleIndex, PopulationFlow
 from limitlab.laws.dmft.two_layer import TwoLayerDynamics
 from limitlab.models.activations import Activation
+from limitlab.models.designs import white
 from limitlab.numerics.spectra.marchenko_pastur import quadrature
 from limitlab.numerics.two_time import romberg_table
 
@@ -120,6 +123,88 @@ def beyond_the_gaussian_model(size: int = 400, draws: int = 60, steps: int = 40)
         "train error of the Gaussian model": approximate,
     }
     return (mean - exact) / error, (mean - approximate) / error, errors
+
+
+ROWS: dict[str, Any] = dict(
+    loss="tanh",
+    sample_ratio=2.0,
+    noise=0.3,
+    step=0.5,
+    steps=8,
+    signal_energy=2.0,
+    start_norm=0.6,
+    start_overlap=0.3,
+    entries="sign",
+)
+EARLY_STEP, LATE_STEP, SHARE = 3, 8, 0.1
+
+
+@claim("D16", AREA, FirstOrderDynamics, quick_decides=False, items=("D-5", "D-6"))
+def law_of_the_rows(check: Check) -> None:
+    """Given its coefficient of the truth, a row of the parameters is a Gaussian process over the steps, whose mean and covariance follow
+    from the overlaps and from C(k, s).
+
+    Measured for tanh regression on signs, with a truth that is zero in nine of ten coordinates and otherwise of one size: the distribution
+    of sqrt(d) theta_i after 8 steps, apart for both kinds of coordinates, and of its change since step 3, by the distance of Kolmogorov and
+    Smirnov to the Gaussian. In a single draw this distance falls like d^-1/2. The fourth moment over all rows depends on the law of the
+    coefficients, and second moments do not.
+    """
+    law = FirstOrderDynamics(**ROWS)
+    mean, covariance = (part.squeeze() for part in law.row_law())
+    size, draws = (800, 60) if check.quick else (1600, 100)
+    names = ("of rows with coefficient 0", "of rows with another coefficient", "of the change of a row over five steps")
+    pooled, moments = standard_rows(law, mean, covariance, size, draws)
+    for name, rows in zip(names, pooled, strict=True):
+        distance = float(kstest(np.concatenate(rows), "norm").statistic)
+        scaled = distance * np.sqrt(sum(map(len, rows)))
+        check.below(f"Kolmogorov-Smirnov distance {name}, times the root of their number", scaled, 1.95)
+        check.show(f"Kolmogorov-Smirnov distance {name}", distance)
+    sizes = (100, 200, 400) if check.quick else (400, 800, 1600)
+    distances = []
+    for d in sizes:
+        change = standard_rows(law, mean, covariance, d, draws)[0][2]
+        distances.append(float(np.mean([kstest(rows, "norm").statistic for rows in change])))
+    check.near("exponent in d of the distance of a single draw", log_slope(sizes, distances).value, -0.5, 0.1)
+    along, spread = mean[LATE_STEP] ** 2 * law.signal_energy, covariance[LATE_STEP, LATE_STEP]
+    fourth = along**2 / SHARE + 6 * along * spread + 3 * spread**2
+    check.below("fourth moment of the rows: distance in standard errors", sigmas(moments, fourth), 4)
+    gaussian = 3 * (along + spread) ** 2
+    check.above(
+        "fourth moment: distance from that of Gaussian coefficients in standard errors", sigmas(moments, gaussian), 10
+    )
+    check.show("fourth moment of the rows", float(np.mean(moments)))
+    check.show("fourth moment of the law of the rows", float(fourth))
+    check.show("fourth moment for Gaussian coefficients with the same second moments", float(gaussian))
+    check.note("1.95 is the quantile 0.999 of Kolmogorov's law, which holds for independent rows.")
+
+
+def standard_rows(
+    law: FirstOrderDynamics, mean: Array, covariance: Array, size: int, draws: int
+) -> tuple[tuple[list[Array], list[Array], list[Array]], Array]:
+    """Return rows that are standard Gaussian in the limit, with one array per draw, and the fourth moments of the rows.
+
+    The rows are those with coefficient zero, those with another coefficient, and the changes of all rows between two steps.
+    """
+    k, s, energy = LATE_STEP, EARLY_STEP, law.signal_energy
+    change = covariance[k, k] + covariance[s, s] - 2 * covariance[k, s]
+    zero, other, moved, moments = [], [], [], []
+    for seed in range(draws):
+        draw = law.draw(size, seed)
+        b = draw.rng.choice([-1.0, 0.0, 1.0], size=size, p=[SHARE / 2, 1 - SHARE, SHARE / 2])
+        b *= np.sqrt(energy * size) / np.linalg.norm(b)
+        truth, start = b[:, None] / np.sqrt(size), draw.rng.standard_normal((size, 1))
+        along = law.start_overlap / energy
+        start -= truth @ (truth.T @ start) / energy
+        start *= np.sqrt(law.start_norm - along**2 * energy) / np.linalg.norm(start)
+        n = draw.count("sample_ratio")
+        x, e = white(draw.rng, (n, size), law.entries), draw.rng.standard_normal(n)
+        theta = [np.sqrt(size) * weights[:, 0] for weights, _ in law.descent(along * truth + start, truth, x, e)]
+        rows = (theta[k] - b * mean[k]) / np.sqrt(covariance[k, k])
+        zero.append(rows[b == 0])
+        other.append(rows[b != 0])
+        moved.append((theta[k] - theta[s] - b * (mean[k] - mean[s])) / np.sqrt(change))
+        moments.append(np.mean(theta[k] ** 4))
+    return (zero, other, moved), np.array(moments)
 
 
 # -- two-layer networks ----------------------------------------------------------------------------------------------
@@ -427,16 +512,25 @@ EARLY = (10, 20, 40, 80, 160)
 """Widths at which test and train error are compared at t = 2."""
 
 
-@claim("D6", AREA, TwoLayerDynamics, figure="two-layer-timeline", items=("L-14", "L-15", "L-20", "D-4", "D-20", "D-25"))
+@claim(
+    "D6", AREA, TwoLayerDynamics, figure="two-layer-timeline", items=("L-14", "L-15", "L-20", "D-4", "D-20", "D-25", "D-26")
+)
 def timeline(check: Check) -> None:
     """For a single index the network learns the direction at t = O(1), with equal test and train error; at t = O(m) it overfits
-    and unlearns.
+    and unlearns, where the overlap of the weights vanishes like m^-1/2 and that of the function, a v, does not.
 
-    Measured: learning at t = O(1), and overfitting and unlearning at t = O(m).
+    Measured: learning at t = O(1), where the inner product of two neurons is that of their projections on the direction up to order
+    1/m, and overfitting and unlearning at t = O(m). The local exponents of v(4m) in m are extrapolated to
+    m -> infinity. At a fixed width v does not vanish as t grows.
     """
     widths = (10, 20) if check.quick else (10, 20, 40)
     best = [least_test_error(single_index(m, solver_steps=320), end=20.0) for m in widths]
-    late = [single_index(m, times=(2.0, float(m), 4.0 * m), solver_steps=16 * m + 240).theory() for m in widths]
+    late = [
+        single_index(m, times=(2.0, float(m), 4.0 * m), solver_steps=16 * m + 240).theory()
+        for m in (*widths, 2 * widths[-1])
+    ]
+    check_unlearning(check, [*widths, 2 * widths[-1]], late)
+    late = late[: len(widths)]
     at_m = [float(path.train_error[1]) for path in late]
     early = [single_index(m, times=2.0, solver_steps=160).theory() for m in EARLY]
     apart = [float(path.test_error - path.train_error) for path in early]
@@ -444,6 +538,7 @@ def timeline(check: Check) -> None:
     exponent = float(2 * local[-1] - local[-2])  # local exponents approach their limit like 1/m
     check.near("exponent in m of test minus train error at t = 2, extrapolated to m -> infinity", exponent, -1, 0.02)
     check.show("change of the extrapolated exponent", float(exponent - 2 * local[-2] + local[-3]))
+    check_products(check, early, late)
     train, test, overlap = ([float(path[name][2]) for path in late] for name in ("train_error", "test_error", "overlap"))
     for k, m in enumerate(widths):
         check.show(f"m = {m}: time of the least test error", best[k].time)
@@ -467,12 +562,47 @@ def timeline(check: Check) -> None:
     check.below("largest over smallest train error at t = m", largest(at_m) / smallest(at_m), 1.1)
 
 
-@claim("D7", AREA, TwoLayerDynamics, figure="two-layer-networks", items=("D-21",))
+def check_products(check: Check, early: Sequence[xr.Dataset], late: Sequence[xr.Dataset]) -> None:
+    """Check that the inner product of two neurons is that of their projections on the direction at t = 2, and not at t = 4m."""
+    apart = [abs(float(path.correlation - path.overlap**2)) for path in early]
+    local = np.diff(np.log(apart)) / np.log(2)
+    last, before = (2 * local[k] - local[k - 1] for k in (-1, -2))  # local exponents approach their limit like 1/m
+    exponent = float((4 * last - before) / 3)  # and their next term like 1/m^2
+    check.near("exponent in m of <w_i, w_j> - <v_i, v_j> at t = 2, extrapolated to m -> infinity", exponent, -1, 0.05)
+    ratios = [float(path.overlap[2] ** 2 / path.correlation[2]) for path in late]
+    for m, gap in zip(EARLY, apart, strict=True):
+        check.show(f"m = {m}: distance of <w_i, w_j> from <v_i, v_j> at t = 2", gap)
+    for m, ratio in zip((10, 20, 40), ratios, strict=False):
+        check.show(f"m = {m}: <v_i, v_j> over <w_i, w_j> at t = 4m", ratio)
+
+
+def check_unlearning(check: Check, widths: Sequence[int], late: Sequence[xr.Dataset]) -> None:
+    """Check the scaling of the overlap at t = 4m with the width, and the overlap at t = 16m for ten neurons."""
+    overlap, second = (np.array([float(path[name][2]) for path in late]) for name in ("overlap", "second_layer"))
+    local, product = np.diff(np.log(overlap)) / np.log(2), overlap * second
+    check.below("unlearning: largest change of the local exponent of v(4m) in m", largest(np.diff(local)), 0)
+    check.below("unlearning: last local exponent of v(4m) in m", float(local[-1]), -0.3 if check.quick else -0.4)
+    check.near("unlearning: exponent of v(4m), extrapolated to m -> infinity", float(2 * local[-1] - local[-2]), -0.5, 0.06)
+    share = 0.1 if check.quick else 0.05
+    check.near_relative(
+        "unlearning: a v at t = 4m at the last width over that at half of it", product[-1] / product[-2], 1, share
+    )
+    longer = single_index(10, times=(40.0, 160.0), solver_steps=1200).theory().overlap.values
+    check.above("ten neurons: overlap at t = 16m over that at t = 4m", float(longer[1] / longer[0]), 0.9)
+    for m, v, both in zip(widths, overlap, product, strict=True):
+        check.show(f"m = {m}: a v at t = 4m", float(both))
+        check.show(f"m = {m}: v at t = 4m", float(v))
+    for m, exponent in zip(widths, local, strict=False):
+        check.show(f"local exponent of v(4m) from m = {m}", float(exponent))
+
+
+@claim("D7", AREA, TwoLayerDynamics, figure="two-layer-networks", items=("D-21", "D-25"))
 def networks(check: Check) -> None:
     """The dynamical mean-field curves match gradient descent and SGD of real two-layer networks.
 
     Compared with real tanh networks that are trained by gradient flow and by stochastic descent, until the neurons have become similar and
-    begin to differ again.
+    begin to differ again. The full check also trains ten neurons on few samples up to t = 16m, when they overfit and unlearn. Their test
+    error and second layer agree with the equations. Their overlap falls too, but it remains above that of the Gaussian model.
     """
     size, seeds = (120, 12) if check.quick else (400, 12)
     law = tanh_network(times=(1.0, 3.0, 10.0), solver_steps=200)
@@ -485,9 +615,39 @@ def networks(check: Check) -> None:
             check.show(f"{how}: relative gap of the {words(name)}", float(gap[np.argmax(np.abs(gap.values))]))
             beyond.append(float((np.abs(gap) - 4 * error).max()))
         check.below(f"{how}: largest relative gap beyond 4 standard errors, m = 8", largest(beyond), 0.02)
+        if not check.quick:
+            late_networks(check, model, how)
     check.note(
         "The equations are those of the Gaussian model. The gap of a real network does not vanish with d, but shrinks with the width."
     )
+
+
+def late_networks(check: Check, model: str, how: str) -> None:
+    """Compare ten tanh neurons in 100 dimensions with the equations at t = m/2, 4m and 16m, when they overfit and unlearn."""
+    law = tanh_network(width=10, sample_ratio=5, times=(5.0, 40.0, 160.0), solver_steps=1200)
+    theory, draws = law.theory(), 8
+    runs = law.replace(experiment_model=model).simulate_batch(100, range(draws))
+    beyond = []
+    for name in ("test_error", "second_layer", "overlap"):
+        mean, error = mean_and_error(runs[name].values)
+        gap = np.abs(mean / theory[name].values - 1)
+        check.show(f"{how}, ten neurons: relative gap of the {words(name)} at t = 16m", float(gap[2]))
+        if name != "overlap":
+            beyond.append(float((gap - 4 * error / theory[name].values).max()))
+    check.below(
+        f"{how}, ten neurons up to t = 16m: largest relative gap of test error and second layer beyond 4 standard errors",
+        largest(beyond),
+        0.02,
+    )
+    for name, rises in (("test_error", True), ("overlap", False)):
+        ratio = (runs[name][:, 2] / runs[name][:, 1 if rises else 0]).values
+        mean, error = (float(part) for part in mean_and_error(ratio))
+        words_of = f"{how}, ten neurons: {words(name)} at t = 16m over that at t = {'4m' if rises else 'm/2'}"
+        if rises:
+            check.above(f"{words_of}, minus 4 standard errors", mean - 4 * error, 1)
+        else:
+            check.below(f"{words_of}, plus 4 standard errors", mean + 4 * error, 0.85)
+        check.show(words_of, mean)
 
 
 @claim("D8", AREA, TwoLayerDynamics, figure="two-layer-stopping", items=("L-15", "D-1", "D-2"))
@@ -594,6 +754,90 @@ def growth_bounds(check: Check) -> None:
     check.below("tanh networks: largest gap over its bound, plus 5 standard errors", drawn_gap, 1)
     check.note(
         "The theorem has unspecified constants and bounded activations. The observed gap falls like 1/m, faster than the bound."
+    )
+
+
+@claim("D17", AREA, TwoLayerDynamics, items=("L-15",))
+def tangent_kernel(check: Check) -> None:
+    """A network with a large second layer is kernel regression with its tangent kernel; a network that starts with a second layer of
+    order one is not, at t = O(m) and n proportional to m d, although its kernel keeps its shape.
+
+    Measured for tanh networks in 45 dimensions, on new inputs: the distance of the outputs from gradient flow with the tangent kernel of an
+    earlier time, over their change since that time. From a large second layer a (and without the output at the start) this distance falls
+    like 1/a. Between t = m and 4m it does not fall with m. There the kernel grows like a^2, with an almost constant shape, and the weights
+    continue to turn: by the two-time equations C_d(4m, m) falls with m.
+    """
+    scales, draws = (8.0, 16.0, 32.0), 2 if check.quick else 6
+    lazy = [
+        np.mean([tangent_distances(10, seed, 0.0, 10 / scale**2, scale) for seed in range(draws)], axis=0)
+        for scale in scales
+    ]
+    check.near(
+        "large second layer: exponent in its size of the distance from kernel regression",
+        log_slope(scales, [row[0] for row in lazy]).value,
+        -1,
+        0.05,
+    )
+    widths = (5, 10, 20) if check.quick else (5, 10, 20, 40)
+    late = [np.mean([tangent_distances(m, seed, m, 4.0 * m, 1.0) for seed in range(3)], axis=0) for m in widths]
+    check.above("t = m to 4m: smallest distance from kernel regression", smallest(row[0] for row in late), 0.2)
+    check.above("t = m to 4m: exponent in m of this distance", log_slope(widths, [row[0] for row in late]).value, 0)
+    check.below("t = m to 4m: largest change of the shape of the kernel", largest(row[1] for row in late), 0.06)
+    check.above("t = m to 4m: smallest growth of the kernel", smallest(row[2] for row in late), 1.4)
+    turned = [
+        float(single_index(m, times=4.0 * m, earlier=float(m), solver_steps=16 * m + 240).theory().same_neuron_correlation)
+        for m in ((10, 20) if check.quick else (10, 20, 40))
+    ]
+    check.below("largest change of C_d(4m, m) when m is doubled", largest(np.diff(turned)), -0.02)
+    for scale, row in zip(scales, lazy, strict=True):
+        check.show(f"second layer {scale:g}: distance from kernel regression", float(row[0]))
+    for m, row in zip(widths, late, strict=True):
+        check.show(f"m = {m}: distance from kernel regression", float(row[0]))
+        check.show(f"m = {m}: change of the shape of the kernel", float(row[1]))
+        check.show(f"m = {m}: growth of the kernel", float(row[2]))
+    for m, value in zip((10, 20, 40), turned, strict=False):
+        check.show(f"m = {m}: C_d(4m, m)", value)
+    check.note(
+        "The lecture calls the regime t = O(m) tangent-kernel learning. With n proportional to m d this holds for the shape of the kernel "
+        "and not for the outputs: fitting m d / 2 noisy labels with m d weights of size one turns every neuron by an angle of order one."
+    )
+
+
+def tangent_distances(width: int, seed: int, first: float, last: float, scale: float) -> tuple[float, float, float]:
+    """Return how a tanh network on n = m d / 2 samples differs from kernel regression with its tangent kernel at a first time.
+
+    The numbers are the distance of the outputs on new inputs at the last time, over their change since the first time, one minus the cosine
+    of the kernels of both times, and the ratio of their norms. From the time 0 the output of the start is added to the labels.
+    """
+    from limitlab.laws.dmft._finite import training
+
+    d = 45
+    rng = np.random.default_rng([seed, width])
+    functions = training.network_functions(Activation("tanh"), Activation(steep_tanh))
+    w, direction = training.exchangeable_weights(rng, d, width, 0.1, 0.01)
+    a = np.full(width, scale)
+    x, new = rng.standard_normal((width * d // 2, d)), rng.standard_normal((400, d))
+    labels = steep_tanh(x @ direction) + 0.5 * rng.standard_normal(len(x))
+    if first == 0:
+        labels += training.tangent_features(functions, w, a, x)[0]
+    data = training.network_on(functions, x, labels)
+    track = training.gradient_flow(data, w, a, np.array([first, last]), 0.25 / max(1.0, scale**2 / 4))
+    (output, features), (_, later) = (
+        training.tangent_features(functions, *state, x) for state in zip(track.w, track.a, strict=True)
+    )
+    (start, test_features), (end, _) = (
+        training.tangent_features(functions, *state, new) for state in zip(track.w, track.a, strict=True)
+    )
+    kernel, moved = features @ features.T, later @ later.T
+    rates, modes = np.linalg.eigh(kernel)
+    rates = np.maximum(rates, 1e-12 * rates[-1])
+    weights = modes @ (-np.expm1(-rates * (last - first) / d) / rates * (modes.T @ (labels - output)))
+    regression = start + test_features @ (features.T @ weights)
+    norms = np.linalg.norm(kernel), np.linalg.norm(moved)
+    return (
+        float(np.linalg.norm(end - regression) / np.linalg.norm(end - start)),
+        float(1 - np.sum(kernel * moved) / norms[0] / norms[1]),
+        float(norms[1] / norms[0]),
     )
 
 

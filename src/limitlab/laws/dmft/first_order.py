@@ -17,6 +17,7 @@ Status.   Theorem for the square loss (Celentano, Cheng, Montanari 2021). The ot
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -25,7 +26,7 @@ from pydantic import model_validator
 
 from limitlab.errors import ConvergenceError, Refused
 from limitlab.laws import Cost, Draw, Experiment, Law, Values, observable, parameter, shared
-from limitlab.laws.dmft._descent import descent_correlations, whitened_paths
+from limitlab.laws.dmft._descent import DescentCorrelations, descent_correlations, whitened_paths
 from limitlab.laws.dmft._losses import LOSSES, Loss, as_vector, committee
 from limitlab.models.activations import Activation
 from limitlab.models.designs import Entries, white
@@ -289,16 +290,41 @@ class FirstOrderDynamics(Law):
             fresh = whitened_paths(rng, FRESH, self.width + 2)
         else:  # the result depends on all coordinates, and not only on two projections
             fresh = np.concatenate([rng.standard_normal((FRESH, 1)), white(rng, (FRESH, size), self.entries)], axis=1)
-        target = (x @ truth).T
-        track = []
-        ridges = self.ridges()
+        target, track = (x @ truth).T, []
+        for weights, r in self.descent(theta, truth, x, e):
+            track.append((float(loss.error(r, target, e).mean()), *self._measured(loss, weights, truth, fresh)))
+        return dict(zip(self.observed(), np.array(track).T, strict=True))
+
+    def descent(self, theta: Floats, truth: Floats, x: Floats, e: Floats) -> Iterator[tuple[Floats, Floats]]:
+        """Yield parameters and predictions after 0, 1, ..., `steps` steps of gradient descent on the samples x with label noise e.
+
+        >>> law = FirstOrderDynamics(loss="square", noise=0.0, step=1.0, steps=1)
+        >>> x = np.sqrt(2.0) * np.eye(2)  # n = 2 samples with covariance 1
+        >>> [theta.ravel().round(6).tolist() for theta, _ in law.descent(np.zeros((2, 1)), np.eye(2)[:, :1], x, np.zeros(2))]
+        [[0.0, 0.0], [1.0, 0.0]]
+        """
+        loss, ridges, target, n = as_vector(self.smooth_loss()), self.ridges(), (x @ truth).T, len(x)
         for k in range(self.steps + 1):
             r = (x @ theta).T
-            track.append((float(loss.error(r, target, e).mean()), *self._measured(loss, theta, truth, fresh)))
+            yield theta, r
             theta = theta - self.step * (ridges[k] * theta + x.T @ loss.first(r, target, e).T / n)
             if self.sphere:
                 theta = np.sqrt(self.start_norm) * theta / np.linalg.norm(theta, axis=0)
-        return dict(zip(self.observed(), np.array(track).T, strict=True))
+
+    def row_law(self) -> tuple[Floats, Floats]:
+        """Return mean and covariance of a row of the parameters in the limit, eq. (7).
+
+        Given the coefficient b of theta_*, scaled as sqrt(d) theta_*, the row sqrt(d) theta_i after k = 0, ..., `steps` steps is a Gaussian
+        process in R^m with mean b mean[k] and covariance covariance[k, s].
+
+        >>> mean, covariance = FirstOrderDynamics(loss="square", steps=3).row_law()
+        >>> mean.shape, covariance.shape
+        ((4, 1), (4, 4, 1, 1))
+        """
+        runs = _runs(self)
+        along = np.mean([run.overlap[:, :, 0] for run in runs], axis=0)
+        correlation = np.mean([run.correlation for run in runs], axis=0)
+        return along / self.signal_energy, correlation - np.einsum("ki,sj->ksij", along, along) / self.signal_energy
 
     def _measured(self, loss: Loss, theta: Floats, truth: Floats, fresh: Floats) -> tuple[float, float, float, float]:
         """Return test error, norm, overlap and correlation of the parameters."""
@@ -328,12 +354,11 @@ def _averages(gram: Floats, overlap: Floats) -> tuple[float, float, float]:
     return norms / m, float(overlap.mean()), pairs
 
 
-@functools.lru_cache(maxsize=32)
-def _solved(law: FirstOrderDynamics) -> dict[str, Any]:
+def _runs(law: FirstOrderDynamics) -> list[DescentCorrelations]:
+    """Return one solution if nothing is sampled, and otherwise independent solutions."""
     loss, m = as_vector(law.smooth_loss()), law.width
-    runs = []
-    for replicate in range(1 if loss.linear else REPLICATES):
-        run = descent_correlations(
+    return [
+        descent_correlations(
             loss,
             law.sample_ratio,
             law.step,
@@ -346,6 +371,14 @@ def _solved(law: FirstOrderDynamics) -> dict[str, Any]:
             paths=2 * (m * (law.steps + 1) + 3) if loss.linear else law.paths,
             seed=replicate,
         )
+        for replicate in range(1 if loss.linear else REPLICATES)
+    ]
+
+
+@functools.lru_cache(maxsize=32)
+def _solved(law: FirstOrderDynamics) -> dict[str, Any]:
+    runs = []
+    for run in _runs(law):
         parts = [_averages(run.correlation[k, k], run.overlap[k]) for k in range(law.steps + 1)]
         runs.append(np.array([run.train_error, run.test_error, *zip(*parts, strict=True)]))
     mean = np.mean(runs, axis=0)

@@ -66,15 +66,33 @@ def network_samples(
 
     `functions` are sigma, sigma' and phi.
     """
-    sigma, slope, phi = functions
     x = rng.standard_normal((samples, target_direction.size))
-    labels = noise * rng.standard_normal(samples) + phi(x @ target_direction)
+    labels = noise * rng.standard_normal(samples) + functions[2](x @ target_direction)
+    return network_on(functions, x, labels)
+
+
+def network_on(functions: Functions, x: Floats, labels: Floats) -> Samples:
+    """Return the samples of a network with given inputs and labels."""
+    sigma, slope, _ = functions
 
     def responses(w: Floats) -> tuple[Floats, Callable[[Floats], Floats]]:
         inner = x @ w.T
         return sigma(inner), lambda weights: (weights * slope(inner)).T @ x
 
-    return Samples(labels, responses, target_direction.size)
+    return Samples(labels, responses, x.shape[1])
+
+
+def tangent_features(functions: Functions, w: Floats, a: Floats, x: Floats) -> tuple[Floats, Floats]:
+    """Return the outputs of a network, and their derivatives along the sphere of every w_j and along a, one row per input.
+
+    >>> output, features = tangent_features((np.tanh, np.ones_like, np.tanh), np.eye(2)[:1], np.ones(1), np.array([[0.0, 3.0]]))
+    >>> output.tolist(), features.tolist()
+    ([0.0], [[0.0, 3.0, 0.0]])
+    """
+    sigma, slope, _ = functions
+    inner = x @ w.T
+    along = (a * slope(inner) / a.size)[:, :, None] * (x[:, None, :] - inner[:, :, None] * w)
+    return sigma(inner) @ a / a.size, np.concatenate([along.reshape(len(x), -1), sigma(inner) / a.size], axis=1)
 
 
 def network_functions(activation: Activation, target_function: Activation | None) -> Functions:
