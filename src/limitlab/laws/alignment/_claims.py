@@ -1,4 +1,4 @@
-"""Claims about the alignment of networks with the spectra of their Hessians and gradients (J22, J23)."""
+"""Claims about the alignment of networks with the spectra of their Hessians and gradients (J22, J23, J38)."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.lab.check import Check, Number, largest, smallest
+from limitlab.lab.check import Check, Number, largest, log_slope, smallest
 from limitlab.lab.claims import claim
+from limitlab.laws.alignment.general_mixture import GeneralMixtureAlignment, lives_in, pair_weights
 from limitlab.laws.alignment.mixture import MATRICES, MixtureAlignment
+from limitlab.laws.alignment.mixture_flow import softmax
 from limitlab.laws.alignment.xor import OUTSIDE, XorAlignment, announce
 from limitlab.laws.online_sgd.xor import XorMixture
 
@@ -122,6 +124,127 @@ def mixture_alignment(check: Check) -> None:
     check.note(
         "Corrected: with M = 10 d test samples the gradient matrix has one outlier, not k, and the alignment is well below 1."
     )
+
+
+class RunBlocks(NamedTuple):
+    """Blocks of one run on test samples.
+
+    `outside` holds the largest share of a block outside the span of the means, for Hessian and gradient matrix. `turn` holds the largest
+    distance 1 - |<u, mu_c>| of the top eigenvector u of a diagonal block from its own mean. `ratio` is the least ratio of the first and
+    the second eigenvalue of a diagonal block.
+    """
+
+    outside: tuple[float, float]
+    turn: float
+    ratio: float
+
+
+def run_blocks(means: Array, x: Array, samples: Array, labels: NDArray[np.int64]) -> RunBlocks:
+    """Return the properties of all blocks of Hessian and gradient matrix at the weights x."""
+    k, single = len(x), samples.astype(np.float32)
+    basis = np.linalg.qr(means.T)[0].T
+    pi = softmax(samples @ x.T)
+    outside, turns, ratios = [], [], []
+    for name in MATRICES:
+        shares = []
+        weights = np.concatenate([pair_weights(name, pi[labels == c], c) for c in range(k)])
+        ordered = np.concatenate([single[labels == c] for c in range(k)])
+        for b in range(k):
+            for c in range(b, k):
+                w = weights[:, b, c].astype(np.float32) / np.float32(len(labels))
+                block = np.asarray((ordered * w[:, None]).T @ ordered, dtype=float)
+                shares.append(lives_in(block, basis))
+                if b == c:
+                    values, vectors = np.linalg.eigh(block)
+                    turns.append(1 - abs(float(vectors[:, -1] @ means[c])))
+                    ratios.append(float(values[-1] / values[-2]))
+        outside.append(largest(shares))
+    return RunBlocks((outside[0], outside[1]), largest(turns), smallest(ratios))
+
+
+def one_run_of_blocks(
+    law: GeneralMixtureAlignment, size: int, samples: int, seed: int
+) -> tuple[Array, Array, list[RunBlocks]]:
+    """Return means, weights (times, k, d) and the blocks at every time of one run, the start included."""
+    from limitlab.laws.alignment._softmax_sgd import draw_mixture
+
+    draw = law.draw(size, seed)
+    times = np.atleast_1d(np.asarray(law.times, dtype=float))
+    means, runs = law.train(draw, times)
+    points, labels = draw_mixture(draw.rng, means, np.array(law.probabilities), law.snr**-0.5, samples * size)
+    return means, runs, [run_blocks(means, x, points, labels) for x in runs]
+
+
+@claim(
+    "J38",
+    AREA,
+    GeneralMixtureAlignment,
+    figure="alignment-lambda",
+    quick_decides=False,
+    items=("J-48", "J-49", "J-50", "J-51"),
+)
+def alignment_of_any_mixture(check: Check) -> None:
+    """For independent means and any probabilities, the weights and every block H_bc, G_bc live in the span of the means up to an error of
+    order 1/lambda, the blocks already at the start. For orthonormal means the top eigenvector of a diagonal block is the mean of its
+    class, and the weights have a positive overlap with this mean and negative overlaps with the others.
+
+    The check compares the law with SGD, and measures the exponents in lambda of its errors. It computes all blocks of runs with three
+    correlated means of probabilities 0.5, 0.3 and 0.2 on many test samples, at the start and at two times.
+    """
+    few = check.quick
+    points = GeneralMixtureAlignment.check_points()
+    check.agree("the law and SGD:", *(points[:1] if few else points), seeds=30 if few else 200, together=True)
+    noises = (80.0, 320.0, 1280.0)
+    long = GeneralMixtureAlignment(regularizer=0.1, times=(0.01, 80.0), quasi_points=256)
+    limits = [long.replace(snr=noise).theory() for noise in noises]
+    for name in ("hessian", "gradient"):
+        for index, time in enumerate(("the start", "t = 80")):
+            errors = [float(limit[f"{name}_outside"][index]) for limit in limits]
+            exponent = log_slope(noises, errors).value
+            check.near(f"exponent in lambda of the largest error of a {name} block, law at {time}", exponent, -1.0, 0.05)
+            check.show(f"lambda times this error at {time}, lambda = 1280, {name}", noises[-1] * errors[-1])
+        errors = [1 - float(limit[f"{name}_alignment"][-1]) for limit in limits]
+        check.near(
+            f"exponent in lambda of 1 - rho of the weights with the top eigenvectors, {name}, law at t = 80",
+            log_slope(noises, errors).value, -1.0, 0.05,
+        )  # fmt: skip
+    errors = [1 - float(limit.span_alignment[-1]) for limit in limits]
+    check.near("the same exponent with the span of the means", log_slope(noises, errors).value, -1.0, 0.05)
+    size, samples, strengths = (90, 60, (10.0, 40.0)) if few else (200, 100, (10.0, 40.0, 160.0))
+    mixed = GeneralMixtureAlignment(regularizer=0.05, times=(1 / size, 20.0, 50.0))
+    outside = np.array(
+        [[part.outside for part in one_run_of_blocks(mixed.replace(snr=s), size, samples, 1)[2]] for s in strengths]
+    )
+    scaled = outside * np.array(strengths)[:, None, None]
+    check.below(f"largest lambda times error of a block, one run at d = {size}, M = {samples} d", float(scaled.max()), 4.0)
+    slopes = [log_slope(strengths, outside[:, t, m]).value for t in range(3) for m in range(2)]
+    check.below("largest exponent in lambda of the errors of this run", largest(slopes), -0.8)
+    check_orthonormal(check, size, samples, strengths[1:])
+    check.note(
+        "The alignment with the gradient matrix needs a larger lambda. At lambda = 10 and M = infinity its top eigenvectors are not all "
+        "near the means, and the smallest alignment falls with time."
+    )
+
+
+def check_orthonormal(check: Check, size: int, samples: int, strengths: tuple[float, ...]) -> None:
+    """Check the signs and the top eigenvectors of a run with three orthonormal means and equal classes."""
+    eye = tuple(map(tuple, np.eye(3)))
+    law = GeneralMixtureAlignment(gram=eye, probabilities=(1 / 3, 1 / 3, 1 / 3), regularizer=0.05, times=(20.0, 50.0))
+    turns, ratios, own, other = [], [], [], []
+    for strength in strengths:
+        means, runs, parts = one_run_of_blocks(law.replace(snr=strength), size, samples, 2)
+        turns += [strength * part.turn for part in parts]
+        ratios += [part.ratio for part in parts]
+        for x in runs:
+            overlaps = x @ means.T
+            own.append(float(np.diag(overlaps).min()))
+            other.append(float(overlaps[~np.eye(3, dtype=bool)].max()))
+    check.below(
+        "orthonormal means: lambda times the largest distance of a top eigenvector from its mean", largest(turns), 2.0
+    )
+    check.above("orthonormal means: least ratio of the first to the second eigenvalue of a block", smallest(ratios), 1.2)
+    check.above("orthonormal means: least overlap of a weight vector with its own mean", smallest(own), 0.4)
+    check.below("orthonormal means: largest overlap with another mean", largest(other), -0.15)
 
 
 def second_layer_values(
