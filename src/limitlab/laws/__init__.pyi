@@ -21,6 +21,7 @@ from .uniform_convergence.finite_class import FiniteClass as FiniteClass
 from .dmft.first_order import FirstOrderDynamics as FirstOrderDynamics
 from .kernels.layers.layer import Flatten as Flatten
 from .regression.gaussian_equivalence import GaussianEquivalence as GaussianEquivalence
+from .alignment.general_mixture import GeneralMixtureAlignment as GeneralMixtureAlignment
 from .kernels.layers.layer import GlobalAverage as GlobalAverage
 from .approximation._frank_wolfe import GreedyNetwork as GreedyNetwork
 from .dmft.interpolation import InterpolationTransition as InterpolationTransition
@@ -164,6 +165,7 @@ __all__ = [
     "FirstOrderDynamics",
     "Flatten",
     "GaussianEquivalence",
+    "GeneralMixtureAlignment",
     "GlobalAverage",
     "GreedyNetwork",
     "InterpolationTransition",

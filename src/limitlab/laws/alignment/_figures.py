@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 
 from limitlab.lab import compare
 from limitlab.lab.judging import extrapolated
+from limitlab.laws.alignment.general_mixture import GeneralMixtureAlignment
 from limitlab.laws.alignment.mixture import MATRICES, MixtureAlignment
 from limitlab.laws.alignment.xor import XorAlignment, announce, second_layer_path
 from limitlab.plotting.along import along
@@ -193,11 +194,34 @@ def alignment_layers(quick: bool = True) -> Figure:
     return figure
 
 
+def alignment_lambda(quick: bool = True) -> Figure:
+    """Shares of weights and blocks outside the span of three unequal means, against lambda, for the limit and runs of SGD."""
+    figure, (left, right) = new_figure(columns=2)
+    law = GeneralMixtureAlignment(regularizer=0.05, times=20.0, quasi_points=256)
+    noises, few = np.geomspace(5, 640, 8 if quick else 20), (10.0, 40.0, 160.0)
+    size, seeds = (120, 6) if quick else (240, 20)
+    for index, (name, label) in enumerate((("hessian_outside", "Hessian"), ("gradient_outside", "gradient matrix"))):
+        along(left, law, "snr", name, noises, few, size=size, seeds=seeds, index=index, label=label)
+    left.plot(noises, 1.6 / noises, color="grey", linestyle=":", label=r"slope of $1/\lambda$")
+    title = f"all blocks $b, c$; $t = 20$, SGD at $d = {size}$"
+    finish(left, r"$\lambda$", r"largest $|A - PA|\,/\,|A|$", title, xscale="log", yscale="log")
+    names = {
+        "span_alignment": "span of the means",
+        "hessian_alignment": "top 3 eigenvectors of $H_{cc}$",
+        "gradient_alignment": "top 3 eigenvectors of $G_{cc}$",
+    }
+    for index, (name, label) in enumerate(names.items()):
+        along(right, law, "snr", name, noises, few, size=size, seeds=seeds, index=index, label=label)
+    finish(right, r"$\lambda$", r"smallest alignment $\rho(x^c, \cdot)$", "weights, $t = 20$", xscale="log", ylim=(0, 1.03))
+    return figure
+
+
 FIGURES: dict[str, Callable[[bool], Figure]] = {
     "alignment-mixture": alignment_mixture,
     "alignment-spectra": alignment_spectra,
     "alignment-xor": alignment_xor,
     "alignment-layers": alignment_layers,
+    "alignment-lambda": alignment_lambda,
 }
 
 ITEMS = {
@@ -205,5 +229,6 @@ ITEMS = {
     "alignment-spectra": ("J-49",),
     "alignment-xor": ("J-57",),
     "alignment-layers": ("J-53", "J-55"),
+    "alignment-lambda": ("J-49",),
 }
 """Items of the lecture notes that the figures cover."""

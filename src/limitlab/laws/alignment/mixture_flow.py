@@ -112,6 +112,7 @@ def mixture_flow(
     step: float,
     times: ArrayLike,
     quasi_points: int = 1024,
+    scramble: int = 0,
 ) -> tuple[Array, Array]:
     """Return overlaps m (times, k, k) and Gram matrices Q (times, k, k), eq. (2).
 
@@ -127,6 +128,8 @@ def mixture_flow(
         lambda, beta, c and times, as for `MixtureAlignment`; the start is x ~ N(0, I / d).
     quasi_points
         Number of points of the Gaussian averages, to which their mirror images are added.
+    scramble
+        Seed of the points.
 
     Examples
     --------
@@ -136,9 +139,9 @@ def mixture_flow(
     """
     from limitlab.numerics.ode import follow, runge_kutta
 
-    means, shares = _checked_mixture(gram, probabilities)
+    means, shares = checked_mixture(gram, probabilities)
     size, inverse = len(shares), np.linalg.inv(means)
-    nodes = gaussian_nodes(size, quasi_points, 0)
+    nodes = gaussian_nodes(size, quasi_points, scramble)
 
     def velocity(_: float, state: Array) -> Array:
         m, q = state
@@ -169,7 +172,7 @@ def noiseless_mixture(gram: ArrayLike, probabilities: ArrayLike, regularizer: fl
     >>> noiseless_mixture(np.eye(3), np.ones(3) / 3, 0.05).round(6)[0].tolist()
     [1.366038, -0.683019, -0.683019]
     """
-    means, shares = _checked_mixture(gram, probabilities)
+    means, shares = checked_mixture(gram, probabilities)
     size = len(shares)
     factor = np.linalg.cholesky(means)  # x^c = sum_b z_cb e_b in the basis whose means are the rows of the factor
     z = np.zeros((size, size))
@@ -187,7 +190,8 @@ def noiseless_mixture(gram: ArrayLike, probabilities: ArrayLike, regularizer: fl
     return np.asarray(z @ factor.T)
 
 
-def _checked_mixture(gram: ArrayLike, probabilities: ArrayLike) -> tuple[Array, Array]:
+def checked_mixture(gram: ArrayLike, probabilities: ArrayLike) -> tuple[Array, Array]:
+    """Return the Gram matrix of the means and the probabilities as arrays, or raise `Refused` if they define no mixture."""
     means, shares = np.asarray(gram, dtype=float), np.asarray(probabilities, dtype=float)
     if shares.ndim != 1 or shares.size < 2 or not np.all(shares > 0) or abs(shares.sum() - 1) > 1e-9:
         raise Refused(f"probabilities = {shares.tolist()} is not allowed: must be at least 2 positive numbers of sum 1")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -338,37 +337,30 @@ ANIMATIONS = {"tokens-on-sphere": sphere_animation}
 
 def single_cluster_map(quick: bool = True) -> Figure:
     """Share of starts that have collapsed to one cluster, over temperature and dimension at three times, and for two tokens over time."""
-    seeds, betas = (16, (0.25, 1.0, 1.75, 2.5)) if quick else (60, tuple(np.linspace(0.25, 3.5, 14)))
+    seeds, betas = (16, np.linspace(0, 5, 11)) if quick else (60, np.linspace(0, 5, 21))
+    marks = (10.0, 100.0, 1000.0)
     dimensions = (2, 3, 4, 6, 8, 12)
     figure, panels = new_figure(columns=2, rows=2, height=3.9)
+    law = SingleCluster(tokens=8)
     shares = np.array(
-        [
-            [
-                SingleCluster(tokens=8, dimension=d, beta=float(beta)).collapse_shares(
-                    [math.exp(beta), math.exp(2 * beta), 10 * math.exp(2 * beta)], seeds
-                )
-                for beta in betas
-            ]
-            for d in dimensions
-        ]
+        [[law.replace(dimension=d, beta=float(b)).collapse_shares(marks, seeds) for b in betas] for d in dimensions]
     )
-    names = (r"$t = e^{\beta}$", r"$t = e^{2\beta}$", r"$t = 10\,e^{2\beta}$")
     rows = np.arange(len(dimensions))
-    for index, (axes, name) in enumerate(zip(panels, names, strict=False)):
+    for index, (axes, mark) in enumerate(zip(panels, marks, strict=False)):
         image = value_map(axes, betas, rows, shares[..., index], cmap="viridis", vmin=0, vmax=1)
-        axes.axhline(4.0, color="white", linestyle="--", linewidth=2.5)
-        axes.axvline(1 / 8, color="white", linestyle=":", linewidth=2.5)
-        axes.text(0.55 * betas[-1], 4.15, r"proven for $d \geq n$", color="white", fontsize=12)
+        axes.axhline(4.0, color="red", linestyle="--", linewidth=2.5)
+        axes.axvline(1 / 8, color="red", linestyle=":", linewidth=2.5)
+        axes.text(0.55 * betas[-1], 4.2, r"proven for $d \geq n$", color="red", fontsize=12)
         axes.set_yticks(rows, [str(d) for d in dimensions])
-        finish(axes, r"inverse temperature $\beta$", "dimension $d$", f"$n = 8$, {name}", legend=False)
+        finish(axes, r"inverse temperature $\beta$", "dimension $d$", f"$n = 8$, $t = {mark:g}$", legend=False)
         figure.colorbar(image, ax=axes).set_label("share of one cluster", fontsize=12)
     times, few = np.geomspace(2, 2e3, 200), np.geomspace(3, 1e3, 7)
     for index, (d, beta) in enumerate(((2, 1.0), (2, 3.0), (10, 3.0))):
-        law = SingleCluster(tokens=2, dimension=d, beta=beta)
+        pair = SingleCluster(tokens=2, dimension=d, beta=beta)
         label = rf"$d = {d}$, $\beta = {beta:g}$"
-        theory_line(panels[3], times, [law.pair_collapse_share(float(t)) for t in times], index, label)
+        theory_line(panels[3], times, [pair.pair_collapse_share(float(t)) for t in times], index, label)
         runs = 400 if quick else 2000
-        measured = law.collapse_shares(few.tolist(), runs)
+        measured = pair.collapse_shares(few.tolist(), runs)
         simulation_points(panels[3], few, measured, np.sqrt(np.maximum(measured * (1 - measured), 0) / runs), index)
     finish(panels[3], "time $t$", "share of merged pairs", "two tokens", xscale="log", ylim=(-0.03, 1.03))
     return figure
