@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import ndtri
+from scipy.stats import qmc
 
 from limitlab.laws import MeanFieldParticles
+from limitlab.laws.mean_field._neuron_means import NeuronFlow
 from limitlab.laws.mean_field._training import ScalarNetwork, flow_risks
 from limitlab.laws.mean_field.particles import ScalarFlow
 from limitlab.models.activations import Activation
@@ -135,3 +138,20 @@ def test_bad_input():
         MeanFieldParticles(start_std=0.0)
     with pytest.raises(ValueError, match="second derivative"):
         MeanFieldParticles(activation="relu").theory()
+
+
+def test_velocity_of_neurons_is_the_gradient_of_the_risk():
+    flow = NeuronFlow.draw(3)
+    theta, h = np.random.default_rng(4).standard_normal((2, 6, 5)), 1e-5
+    expected = np.empty_like(theta)
+    for i, k in np.ndindex(6, 5):
+        moved = np.zeros((6, 5))
+        moved[i, k] = h
+        expected[:, i, k] = -6 * (flow.risk(theta + moved) - flow.risk(theta - moved)) / (2 * h)
+    assert np.allclose(flow.velocity(theta), expected, atol=1e-8)
+
+
+def test_the_limit_is_a_network_of_its_points():
+    flow, times = NeuronFlow.draw(3), (0.0, 1.0, 4.0)
+    normal = ndtri(qmc.Sobol(5, rng=np.random.default_rng(1)).random(64))
+    assert np.allclose(flow.finite(flow.start(normal[None], 0.7), times)[:, 0], flow.limit(0.7, times, 64), atol=2e-4)

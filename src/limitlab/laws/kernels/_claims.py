@@ -1,4 +1,4 @@
-"""Claims about kernels of wide networks and lazy training (J9 to J14, M8, M14)."""
+"""Claims about kernels of wide networks and lazy training (J9 to J14, J45, M8, M14)."""
 
 from __future__ import annotations
 
@@ -508,6 +508,133 @@ def certificate_holds(check: Check) -> None:
     check.show("with a certificate", certified)
     check.show("share of the second branch that was used up", largest_share)
     check.note("The certificate is sufficient and far from necessary. The inequalities hold also when its assumption fails.")
+
+
+def _wave(u: Array) -> Array:
+    return np.asarray(np.sin(2 * u + 0.5))
+
+
+def _wave_slope(u: Array) -> Array:
+    return np.asarray(2 * np.cos(2 * u + 0.5))
+
+
+def _wave_curve(u: Array) -> Array:
+    return np.asarray(-4 * np.sin(2 * u + 0.5))
+
+
+WAVE = Activation(_wave, derivative=_wave_slope, second_derivative=_wave_curve, kinks=())
+"""sin(2 u + 1/2), whose Hermite coefficients differ from 0. Its derivative is far from linear, so that its Jacobian is well conditioned."""
+
+
+@claim("J45", "Kernels and lazy training", LazyTraining, figure="lazy-bounds", items=("J-24",))
+def orders_of_the_bounds(check: Check) -> None:
+    """For Gaussian inputs the terms of the lazy bounds and both distances have explicit orders in the samples n and the dimension d.
+
+    Delta is of order n^(1/2). s_min is at least of order d^(1/2). s_max is at most of order n^(1/2) + d^(1/2), the Lipschitz constant
+    is of order (d/m)^(1/2) times this sum, and the distance from the start is of order (n/d)^(1/2). The deviation from the linearised
+    network is at most of order n^(5/2)/(d^2 m^(1/2)). The check fits exponents of d at fixed n/d and m/d, and of n at fixed d and m. For
+    wide networks it compares s_min, s_max and the distance of the linearised network with those of the kernel to leading order in d.
+    """
+    dimensions, seeds = ((16, 32, 64), 2) if check.quick else ((16, 32, 64, 128), 4)
+    trained_dimensions = dimensions[:2] if check.quick else dimensions[:3]
+    shares, alpha, large = (0.5, 1.0, 2.0, 4.0), 1.5, dimensions[-1]
+    start = {(d, share): start_terms(d, round(share * d), 16 * d, alpha, seeds) for d in dimensions for share in shares}
+
+    def exponent(term: int, share: float) -> float:
+        return log_slope(dimensions, [start[d, share][term] for d in dimensions]).value
+
+    in_d = [float(np.mean([exponent(term, share) for share in shares])) for term in range(4)]
+    check.near("exponent of Delta in d at fixed n/d and m/d, mean over n/d", in_d[0], 0.5, 0.1)
+    check.at_least("exponent of s_min in d at fixed n/d and m/d, mean over n/d", in_d[1], 0.45)
+    check.at_most("exponent of s_max in d at fixed n/d and m/d, mean over n/d", in_d[2], 0.55)
+    check.near("exponent of the Lipschitz constant in d at fixed n/d and m/d, mean over n/d", in_d[3], 0.5, 0.1)
+    sums = [math.sqrt(share * large) + math.sqrt(large) for share in shares]
+    by_n = [log_slope(sums, [start[large, share][term] for share in shares]).value for term in range(4)]
+    check.at_most(f"exponent of s_max in n^(1/2) + d^(1/2) at d = {large}", by_n[2], 1.05)
+    check.near(f"exponent of the Lipschitz constant in n^(1/2) + d^(1/2) at d = {large}", by_n[3], 1.0, 0.15)
+    value = math.sqrt(1 + alpha**2 * WAVE_VARIANCE)
+    over = np.array([start[large, share][0] / math.sqrt(share * large) / value for share in shares])
+    # Delta^2 is a sum of n terms, whose relative variance is about 2/n
+    check.near(f"Delta over its value at d = {large}", float(over.mean()), 1.0, SIGMAS / math.sqrt(2 * 7.5 * large * seeds))
+    # a width of 200 d makes the terms of order (n/m)^(1/2) smaller than 1 % at s_min; the leading order in d is exact to about 0.5 % here
+    for share in shares[:2] if check.quick else shares:
+        d, ratios = 64, []
+        for seed in range(1 if check.quick else 3):
+            ratios.append(over_equivalent(d, round(share * d), 200 * d, alpha, seed))
+        for name, ratio in zip(
+            ("s_min", "s_max", "distance of the linearised network"), np.mean(ratios, axis=0), strict=True
+        ):
+            check.near(
+                f"{name} over that of the kernel to leading order, d = {d}, n/d = {share:g}, m = 200 d",
+                float(ratio),
+                1.0,
+                0.02,
+            )
+    runs = {
+        (d, share): distances(d, round(share * d), 16 * d, alpha, range(seeds if d < 64 else 1))
+        for d in trained_dimensions
+        for share in shares
+    }
+    last = trained_dimensions[-1]
+    moved = [log_slope(trained_dimensions, [runs[d, share][0] for d in trained_dimensions]).value for share in shares]
+    check.near(
+        "exponent of the distance in d at fixed n/d, mean over n/d", float(np.mean(moved)), 0.0, 0.2 if check.quick else 0.1
+    )
+    ratio = log_slope(shares, [runs[last, share][0] for share in shares]).value
+    check.near(f"exponent of the distance in n/d at d = {last}", ratio, 0.5, 0.1)
+    bounded = [runs[last, share][1] / (share * last) ** 2.5 for share in shares]
+    check.true(f"the deviation over n^(5/2) falls with n at d = {last}", bool(np.all(np.diff(bounded) < 0)))
+    deviations = [log_slope(trained_dimensions, [runs[d, share][1] for d in trained_dimensions]).value for share in shares]
+    # n^(5/2)/(d^2 m^(1/2)) does not depend on d at fixed n/d and m/d
+    check.at_most("largest exponent of the deviation in d at fixed n/d and m/d", largest(deviations), 0.1)
+    check.show("exponents of the deviation in d at fixed n/d and m/d", ", ".join(f"{value:.2f}" for value in deviations))
+    growth = log_slope(shares, [runs[last, share][1] for share in shares]).value
+    check.show(f"exponent of the deviation in n at d = {last}", growth)
+    check.note("The deviation is far below its bound: its measured exponent in n is below 5/2.")
+
+
+def start_terms(d: int, n: int, width: int, alpha: float, seeds: int) -> Array:
+    """Return means of Delta, s_min, s_max and the Lipschitz constant of networks at a random start."""
+    rows = []
+    for seed in range(seeds):
+        X, y = lazy_data(seed, n, d)
+        weights = unit_rows(np.random.default_rng([seed, width, 2]), 1, width, d)
+        certificate = lazy_certificate(X, y, weights[0], alpha, WAVE)
+        rows.append((certificate.residual, certificate.sigma_min, certificate.sigma_max, certificate.lipschitz))
+    return np.mean(rows, axis=0)
+
+
+WAVE_VARIANCE = (1 - math.cos(1.0) * math.exp(-8)) / 2 - math.sin(0.5) ** 2 * math.exp(-4)
+"""Variance of this activation for a standard Gaussian input."""
+
+
+def over_equivalent(d: int, n: int, width: int, alpha: float, seed: int) -> tuple[float, float, float]:
+    """Return s_min, s_max and (y' K^-1 y)^(1/2) of a network over those of the kernel of infinite width to leading order in d.
+
+    With r_i = |x_i|^2/d this kernel is alpha^2 (mu_i mu_j <x_i, x_j> + delta_ij |x_i|^2 (nu_i - mu_i^2)), where mu_i and nu_i are the means
+    of s' and s'^2 for a Gaussian of variance r_i.
+    """
+    X, y = lazy_data(seed, n, d)
+    weights = unit_rows(np.random.default_rng([seed, width, 4]), 1, width, d)
+    kernel = LazyNetworks(X, y, weights, alpha, WAVE).kernel()[0]
+    r = (X**2).sum(axis=1) / d
+    mean, square = 2 * math.cos(0.5) * np.exp(-2 * r), 2 + 2 * math.cos(1.0) * np.exp(-8 * r)
+    equivalent = alpha**2 * (mean[:, None] * mean * (X @ X.T) + np.diag(d * r * (square - mean**2)))
+    values, limits = np.linalg.eigvalsh(kernel), np.linalg.eigvalsh(equivalent)
+    distance = float(y @ np.linalg.solve(kernel, y) / (y @ np.linalg.solve(equivalent, y)))
+    return math.sqrt(values[0] / limits[0]), math.sqrt(values[-1] / limits[-1]), math.sqrt(distance)
+
+
+def distances(d: int, n: int, width: int, alpha: float, seeds: Iterable[int]) -> Array:
+    """Return means of the distance from the start and of the deviation from the linearised network at the end of training."""
+    rows = []
+    for seed in seeds:
+        X, y = lazy_data(seed, n, d)
+        nets = LazyNetworks(X, y, unit_rows(np.random.default_rng([seed, width, 3]), 1, width, d, True), alpha, WAVE)
+        low = float(np.linalg.eigvalsh(nets.kernel()[0])[0])
+        flow = nets.flow(np.array([1.0, 4.0]) * n / low)
+        rows.append((math.sqrt(float(flow.squared_distance.max())), math.sqrt(float(flow.squared_deviation.max()))))
+    return np.mean(rows, axis=0)
 
 
 class SecondBranch(NamedTuple):

@@ -1,4 +1,4 @@
-"""Claims about the mean field of wide two-layer networks (M1 to M5, M10, M11)."""
+"""Claims about the mean field of wide two-layer networks (M1 to M5, M10, M11, M15)."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab._core.draws import mean_and_error
 from limitlab.lab.check import SIGMAS, Check, largest, log_slope, sigmas, smallest, standard_error, words
 from limitlab.lab.claims import claim
 from limitlab.laws.mean_field._free_energy import ErfNeurons
+from limitlab.laws.mean_field._neuron_means import FUNCTIONS, NeuronFlow
 from limitlab.laws.mean_field._training import regularised_risk
 from limitlab.laws.mean_field.cone import ConeFlow, cone_risk
 from limitlab.laws.mean_field.noisy import NoisyMeanField
@@ -78,6 +80,89 @@ def half_time(law: MeanFieldParticles, size: int, draws: int) -> float:
     times = np.linspace(0, 3, 31)
     risk = flow_risks(start, law.activation, law.target_function, law.teacher_weight, times).mean(axis=0)
     return float(np.interp(-risk[0] / 2, -risk, times))
+
+
+HORIZONS = (1.0, 2.0, 4.0, 8.0)
+"""Lengths T of the time over which the largest gaps are taken."""
+
+RECORDED = (0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
+"""Times at which means over neurons are computed."""
+
+SMALL = 5e-5
+"""Standard deviation of the neurons at the start near the saddle. They are about 0.03 in size at t = 8."""
+
+
+@claim("M15", AREA, MeanFieldParticles, figure="neuron-means", items=("M-4",))
+def means_over_neurons(check: Check) -> None:
+    """Up to a time T the mean of a bounded Lipschitz function over N neurons differs from its limit by K exp(K T) N^(-1/2) at most.
+
+    The neurons have five parameters, a second-layer weight and four first-layer weights, and all of them are trained. The check measures
+    the exponent in N of the largest gap up to T of the risk and of three functions, for T = 1, 2, 4 and 8. The growth with T is at most
+    exponential. From a small start the gap of the mean of tanh(a) is that of the linearised flow, (s^2 cosh(2 c T)/N)^(1/2) with
+    c = 2 |E y x|. From a start of order 1 the constant hardly grows with T.
+    """
+    flow = NeuronFlow.draw(0)
+    sizes = ((25, 200), (100, 100), (400, 25)) if check.quick else ((25, 600), (100, 300), (400, 120), (1600, 60))
+    limit = flow.limit(1.0, RECORDED, 1024 if check.quick else 4096)
+    rows, errors = zip(*(neuron_gaps(flow, limit, size, draws) for size, draws in sizes), strict=True)
+    gaps, spreads = np.array(rows), np.array(errors)  # sizes x horizons x functions
+    widths = [size for size, _ in sizes]
+    fits = {
+        (horizon, name): log_slope(widths, gaps[:, i, j], spreads[:, i, j])
+        for i, horizon in enumerate(HORIZONS)
+        for j, name in enumerate(FUNCTIONS)
+    }
+    for (horizon, name), fit in fits.items():
+        # the risk has a bias of order 1/N, which is a share of 0.1 of its gap at N = 25
+        check.near(
+            f"exponent in N of the largest gap of {name} up to T = {horizon:g}", fit.value, -0.5, SIGMAS * fit.error + 0.02
+        )
+    check.show("largest standard error of these exponents", largest(fit.error for fit in fits.values()))
+    if not check.quick:
+        check.below("smallest standard error of these exponents", smallest(fit.error for fit in fits.values()), 0.02)
+    constants = gaps[0] * math.sqrt(widths[0])
+    for j, name in enumerate(FUNCTIONS):
+        growth = float(np.log(constants[-1, j] / constants[0, j])) / (HORIZONS[-1] - HORIZONS[0])
+        check.at_most(f"growth rate in T of the constant of {name}, start of order 1, over c", growth / flow.growth(), 0.1)
+        for i, horizon in enumerate(HORIZONS):
+            check.show(f"largest gap of {name} times N^(1/2) up to T = {horizon:g}", float(constants[i, j]))
+    constant, error = saddle_constants(flow, 25, 200 if check.quick else 3000)
+    rate = flow.growth()
+    for horizon, value, spread in zip(HORIZONS, constant, error, strict=True):
+        stated = SMALL * math.sqrt(math.cosh(2 * rate * horizon))
+        check.near(
+            f"small start: gap of tanh a at T = {horizon:g} times N^(1/2) over its value",
+            value / stated,
+            1,
+            SIGMAS * spread / stated + 0.005,
+        )
+        check.show(f"small start: this gap at T = {horizon:g} times N^(1/2)", value)
+    local = math.log(constant[-1] / constant[-2]) / (HORIZONS[-1] - HORIZONS[-2])
+    check.near_relative("small start: growth rate of the constant from T = 4 to 8 over c", local / rate, 1, 0.02)
+    check.show("c", rate)
+
+
+def neuron_gaps(flow: NeuronFlow, limit: Array, size: int, draws: int) -> tuple[Array, Array]:
+    """Return the root mean square over networks of the largest gaps up to each horizon, and its standard error.
+
+    Both arrays have the shape (horizons, functions).
+    """
+    start = flow.start(np.random.default_rng([size, draws]).standard_normal((draws, size, 5)), 1.0)
+    gaps = np.maximum.accumulate(np.abs(flow.finite(start, RECORDED) - limit[:, None]), axis=0)
+    squares = gaps[[RECORDED.index(horizon) for horizon in HORIZONS]] ** 2
+    mean, error = mean_and_error(squares.swapaxes(0, 1))
+    return np.sqrt(mean), error / (2 * np.sqrt(mean))
+
+
+def saddle_constants(flow: NeuronFlow, size: int, draws: int) -> tuple[list[float], list[float]]:
+    """Return N^(1/2) times the root mean square of the mean of tanh(a) at the horizons from the small start, and standard errors.
+
+    The limit of this mean is 0 up to third order in the neurons.
+    """
+    start = flow.start(np.random.default_rng([size, draws, 1]).standard_normal((draws, size, 5)), SMALL)
+    squares = size * flow.finite(start, HORIZONS)[:, :, 1].T ** 2
+    mean, error = mean_and_error(squares)
+    return np.sqrt(mean).tolist(), (error / (2 * np.sqrt(mean))).tolist()
 
 
 @claim("M2", AREA, TwoGaussians, figure="two-gaussians", quick_decides=False, items=("M-6",))

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from limitlab._core.draws import mean_and_error
 from limitlab.lab import compare
 from limitlab.lab.judging import extrapolated
+from limitlab.laws.mean_field._claims import HORIZONS, RECORDED, SMALL, neuron_gaps, saddle_constants
+from limitlab.laws.mean_field._neuron_means import FUNCTIONS, NeuronFlow
 from limitlab.laws.mean_field._training import ScalarNetwork, flow_risks, langevin, ramp_sgd, regularised_risk
 from limitlab.laws.mean_field.cone import ConeFlow, cone_risk
 from limitlab.laws.mean_field.noisy import NoisyMeanField
@@ -283,7 +285,41 @@ def noisy_sgd(quick: bool = True) -> Figure:
 
 ANIMATIONS = {"two-gaussians": weight_animation}
 
+
+def neuron_means(quick: bool = True) -> Figure:
+    """Draw gaps of means over N neurons from their limit against N, and their constant against the length of the time."""
+    figure, (left, right) = new_figure(columns=2)
+    flow = NeuronFlow.draw(0)
+    sizes = ((25, 200), (100, 100), (400, 40)) if quick else ((25, 600), (100, 300), (400, 120), (1600, 60))
+    limit = flow.limit(1.0, RECORDED, 1024 if quick else 4096)
+    results = np.array([neuron_gaps(flow, limit, size, draws) for size, draws in sizes])  # sizes x 2 x horizons x functions
+    widths = np.array([float(size) for size, _ in sizes])
+    labels = ("risk", r"$\tanh a$", r"$\min(|w|, 3)$", r"$\cos\langle u, \theta\rangle$")
+    for j in range(len(FUNCTIONS)):
+        gaps, errors = results[:, 0, -1, j], results[:, 1, -1, j]
+        simulation_points(left, widths, gaps, errors, j, labels[j])
+        theory_line(left, widths, np.exp(np.mean(np.log(gaps * np.sqrt(widths)))) / np.sqrt(widths), j, linestyle=":")
+    names = (
+        "number of neurons $N$",
+        "largest gap up to $T = 8$, root mean square",
+        "gaps from the limit (dotted: $N^{-1/2}$)",
+    )
+    finish(left, *names, xscale="log", yscale="log")
+    left.set_xticks(widths, [f"{width:g}" for width in widths])
+    grid = np.linspace(0, HORIZONS[-1], 100)
+    theory_line(right, grid, SMALL * np.sqrt(np.cosh(2 * flow.growth() * grid)), 1, r"$s\,\sqrt{\cosh 2cT}$, small start")
+    values, errors = saddle_constants(flow, 25, 200 if quick else 3000)
+    simulation_points(right, HORIZONS, values, errors, 1, r"$\tanh a$, small start, $N = 25$")
+    scale = math.sqrt(widths[-1])
+    order_one = [scale * part for part in results[-1, :, :, 1]]
+    simulation_points(right, HORIZONS, *order_one, 0, rf"$\tanh a$, start of order 1, $N = {widths[-1]:g}$")
+    title = "growth with the length of time"
+    finish(right, "length of the time $T$", r"gap times $N^{1/2}$", title, yscale="log", ylim=(2e-5, 6))
+    return figure
+
+
 FIGURES: dict[str, Callable[[bool], Figure]] = {
+    "neuron-means": neuron_means,
     "two-gaussians": two_gaussians,
     "free-energy": free_energy,
     "mean-field-width": mean_field_width,
