@@ -503,6 +503,10 @@ def forecast_command(
         return forecast_against(data, against)
     if target is None:
         raise Refused("Missing option '--target': name the column to predict")
+    if options.get("model") is not None and (save is not None or against is not None):
+        raise Refused(
+            "--model together with --save or --against is not allowed: they compare forecasts of a kernel; leave --model out"
+        )
     study = forecast_study(data, target, **options)
     if save is None and against is None:
         return study
