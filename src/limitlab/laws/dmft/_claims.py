@@ -139,7 +139,7 @@ ROWS: dict[str, Any] = dict(
 EARLY_STEP, LATE_STEP, SHARE = 3, 8, 0.1
 
 
-@claim("D16", AREA, FirstOrderDynamics, quick_decides=False, items=("D-5", "D-6"))
+@claim("D16", AREA, FirstOrderDynamics, items=("D-5", "D-6"))
 def law_of_the_rows(check: Check) -> None:
     """Given its coefficient of the truth, a row of the parameters is a Gaussian process over the steps, whose mean and covariance follow
     from the overlaps and from C(k, s).
@@ -641,13 +641,13 @@ def late_networks(check: Check, model: str, how: str) -> None:
     )
     for name, rises in (("test_error", True), ("overlap", False)):
         ratio = (runs[name][:, 2] / runs[name][:, 1 if rises else 0]).values
-        mean, error = (float(part) for part in mean_and_error(ratio))
-        words_of = f"{how}, ten neurons: {words(name)} at t = 16m over that at t = {'4m' if rises else 'm/2'}"
+        middle, spread = (float(part) for part in mean_and_error(ratio))
+        case = f"{how}, ten neurons: {words(name)} at t = 16m over that at t = {'4m' if rises else 'm/2'}"
         if rises:
-            check.above(f"{words_of}, minus 4 standard errors", mean - 4 * error, 1)
+            check.above(f"{case}, minus 4 standard errors", middle - 4 * spread, 1)
         else:
-            check.below(f"{words_of}, plus 4 standard errors", mean + 4 * error, 0.85)
-        check.show(words_of, mean)
+            check.below(f"{case}, plus 4 standard errors", middle + 4 * spread, 0.85)
+        check.show(case, middle)
 
 
 @claim("D8", AREA, TwoLayerDynamics, figure="two-layer-stopping", items=("L-15", "D-1", "D-2"))
