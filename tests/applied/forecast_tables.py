@@ -2,6 +2,7 @@
 
     python tests/applied/forecast_tables.py labels --pilots 6       the tables with labels
     python tests/applied/forecast_tables.py numbers --pilots 6      the tables with numbers
+    python tests/applied/forecast_tables.py further --pilots 6      ten further tables, not used for any choice of the method
     python tests/applied/forecast_tables.py wine iris               some tables
 
 A pilot is a quarter of 80 % of the rows of a table. `Forecast("auto", intercept=1.0, ridge="best")`, which is what `limitlab forecast`
@@ -31,6 +32,10 @@ from limitlab.models.datasets import mnist
 LABELS = ("wine", "iris", "breast", "rating", "noisy01", "digits", "mnist")
 NUMBERS = ("diabetes", "wide", "null", "grouped", "friedman", "drift", "shop", "zip", "heavy", "cauchyish")
 ORDINARY = ("diabetes", "wide", "null", "grouped", "friedman", "drift", "shop", "zip")
+FURTHER_LABELS = ("moons", "classes", "flipped", "parity", "eights")
+FURTHER_NUMBERS = ("friedman2", "friedman3", "sparse", "swiss", "steps")
+"""Tables that were not used for any choice of the method."""
+
 TIMES = (0.5, 1.0, 2.0, 4.0)
 
 
@@ -61,6 +66,8 @@ def raw(name):
         X = normal((600, 5))
         latent = X[:, 0] + (0.5 if name == "rating" else 1.0) * normal(600)
         return X, (np.clip(np.round(3 + latent), 1, 5).astype(int) if name == "rating" else (latent > 0).astype(int))
+    if name in FURTHER_LABELS + FURTHER_NUMBERS:
+        return further(name, rng)
     if name == "wide":
         factor = normal(120)
         X = normal((120, 2000))
@@ -101,13 +108,44 @@ def raw(name):
     raise ValueError(name)
 
 
+def further(name, rng):
+    """Return inputs and targets of a table that was not used for any choice."""
+    if name == "moons":
+        return datasets.make_moons(1200, noise=0.3, random_state=5)
+    if name in ("classes", "flipped"):
+        return datasets.make_classification(
+            1500,
+            20,
+            n_informative=6,
+            n_classes=3 if name == "classes" else 2,
+            flip_y=0.01 if name == "classes" else 0.2,
+            random_state=6,
+        )
+    if name == "parity":
+        X, y = datasets.load_digits(return_X_y=True)
+        return X, y % 2
+    if name == "eights":
+        X, y = mnist("all")
+        rows = np.flatnonzero(np.isin(y, (3, 5, 8)))[:2000]
+        return X[rows], y[rows]
+    if name == "sparse":
+        return datasets.make_sparse_uncorrelated(1200, 15, random_state=8)
+    if name == "swiss":
+        return datasets.make_swiss_roll(1500, noise=0.5, random_state=9)
+    if name == "steps":
+        X = rng.uniform(-1, 1, (1500, 4))
+        return X, np.sign(X[:, 0]) + (X[:, 1] > 0.3) * X[:, 2] + 0.3 * rng.standard_normal(1500)
+    make = {"friedman2": datasets.make_friedman2, "friedman3": datasets.make_friedman3}[name]
+    return make(1500, noise={"friedman2": 100.0, "friedman3": 0.1}[name], random_state=7)
+
+
 def table(name):
     """Return standardised inputs, targets, and whether they are labels."""
     X, y = raw(name)
     spread = X.std(axis=0)
     X = ((X - X.mean(axis=0)) / np.where(spread > 0, spread, 1.0))[:, spread > 0]
     X = X / np.sqrt(X.shape[1])
-    if name in LABELS:
+    if name in LABELS + FURTHER_LABELS:
         return X, y, True
     return X, (y - y.mean()) / y.std(), False
 
@@ -293,12 +331,13 @@ def main():
     options = parser.parse_args()
     names = []
     for entry in options.tables:
-        names += {"labels": LABELS, "numbers": NUMBERS, "small": LABELS[:6]}.get(entry, (entry,))
+        names += {"labels": LABELS, "numbers": NUMBERS, "further": FURTHER_LABELS + FURTHER_NUMBERS}.get(entry, (entry,))
     records = []
     for name in names:
         records += pilots(name, options.pilots, options.cache, forecast_default)
         print(name, "done", flush=True)
-    for title, wanted in (("labels", LABELS), ("numbers, ordinary", ORDINARY), ("numbers, all", NUMBERS)):
+    for title, wanted in (("labels", LABELS), ("numbers, ordinary", ORDINARY), ("numbers, all", NUMBERS),
+                          ("further labels", FURTHER_LABELS), ("further numbers", FURTHER_NUMBERS)):  # fmt: skip
         rows = [r for r in records if r["table"] in wanted]
         if rows:
             report(rows, title)

@@ -1,4 +1,4 @@
-"""The answer of a forecast in words: the error now, the error with twice the rows, and how reliable both are.
+"""The answer of a forecast in words, which are the error now, the error with twice the rows, and how reliable both are.
 
 All sentences use the curve and its posterior, in the unit of the table.
 """

@@ -8,6 +8,7 @@ SVC(C=10))`. The text is parsed and not evaluated. Only names of scikit-learn in
 from __future__ import annotations
 
 import ast
+import os
 import time as clock
 import warnings
 from dataclasses import dataclass, replace
@@ -285,10 +286,10 @@ def estimator_losses(
     Fits are made from the smallest size to the largest in turns of a split each. After the time limit no further turn is started, but two
     turns are always made.
     """
-    from joblib import Parallel, cpu_count, delayed
+    from sklearn.utils.parallel import Parallel, delayed
 
     total, sizes = len(y), np.asarray(sizes, dtype=float)
-    jobs = cpu_count() if jobs is None else jobs
+    jobs = (os.cpu_count() or 1) if jobs is None else jobs
     losses, tested = np.zeros((1, sizes.size, total)), np.zeros((sizes.size, total))
     last = np.zeros((1, sizes.size, total)), np.zeros((sizes.size, total))
     means = np.full((1, sizes.size, len(splits.splits)), np.nan)

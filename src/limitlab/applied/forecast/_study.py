@@ -492,7 +492,7 @@ def real_study(
 
 
 def base_curve(model: Forecast, counts: Array, ridge: Any, losses: NestedLosses) -> xr.Dataset:
-    """Return a dataset over n with the ridges: those of the law for fits to random rows, and otherwise those of the real fits."""
+    """Return a dataset over n with the ridges of the law for fits to random rows, and otherwise with those of the real fits."""
     if isinstance(ridge, str) and (model.splits_.kind != "rows" or model._parts):
         at = np.exp(np.interp(np.log(counts), np.log(losses.sizes), np.log(np.maximum(losses.ridges, 1e-300))))
     else:
