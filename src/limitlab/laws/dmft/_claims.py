@@ -239,7 +239,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
         times=(1.0, 3.0, 6.0),
     ),
 }
-"""Examples for which few draws of the Gaussian model suffice. In the third one the term C_A h'' R of (5) decides: without it the train
+"""Examples for which few draws of the Gaussian model suffice. In the third one the term C_A h'' R of (5) decides. Without it the train
 error at t = 6 would be 0.249 and not 0.142."""
 
 
