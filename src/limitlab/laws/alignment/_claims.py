@@ -371,7 +371,7 @@ def eigenpairs(block: Array) -> Eigenpairs:
     return Eigenpairs(values[::-1], vectors[:, ::-1])
 
 
-@claim("J39", AREA, XorAlignment, XorMixture, figure="alignment-layers", quick_decides=False, items=("J-54", "J-61"))
+@claim("J39", AREA, XorAlignment, XorMixture, figure="alignment-layers", items=("J-54", "J-61"))
 def xor_layers(check: Check) -> None:
     """At fixed lambda the weights and the Hessian and gradient blocks of each layer of an XOR network live in the spans of the theorem.
     The errors of the first layer are of order 1/lambda. Those of the second layer are at most of order lambda^(-1/2), the order by which

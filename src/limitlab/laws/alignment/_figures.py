@@ -154,28 +154,29 @@ def alignment_layers(quick: bool = True) -> Figure:
     )
     from limitlab.models.xor_chain import random_start, xor_path
 
-    figure, (left, right) = new_figure(columns=2)
+    figure, (left, middle, right) = new_figure(columns=3, width=4.8)
     size, width, times = (300, 8, np.linspace(5.0, 100.0, 24)) if quick else (1000, 20, np.linspace(5.0, 150.0, 30))
     rng = np.random.default_rng(4)
     v, a, b, gram = random_start(rng, width, size)
     first_size = np.abs(v)
     samples, labels = draw_xor(rng, size, 10**-0.5, 20 * size)
-    second, first = [], []
-    for wait in np.diff(times, prepend=0.0):
+    second, first = np.empty((2, times.size)), np.empty((2, times.size, width))
+    for row, wait in enumerate(np.diff(times, prepend=0.0)):
         xor_path(rng, v, a, b, gram, 10**-0.5, 0.05, 1 / size, size, np.array([round(wait * size)]))
         w = weights_in_space(a, b, gram, size)
-        h, hessian, _ = sample_weights(samples, labels, v, w)
-        second.append(alignment(v, second_layer_block(h, hessian), 4))
-        first.append([alignment(w[i], first_layer_block(samples, h, hessian, i), 2) for i in range(width)])
-    for i, track in enumerate(np.array(first).T):
-        small = first_size[i] < 0.3
-        left.plot(times, track, color=COLOURS[4 if small else 5], linewidth=1, label=None)
-    left.plot([], [], color=COLOURS[5], label=r"first layer $\rho(W_i,E_2)$")
-    left.plot([], [], color=COLOURS[4], label=r"the same, $|v_i(0)| < 0.3$")
-    left.plot(times, second, "o-", color=COLOURS[0], markersize=4, label=r"second layer $\rho(v,E_4)$")
-    title = f"one XOR network, $N = {size}$, $K = {width}$, $\\lambda = 10$"
-    finish(left, "time $t$", r"alignment $\rho$", title, ylim=(0, 1.03), legend=False)
-    left.legend(loc="center right", bbox_to_anchor=(1.0, 0.64), fontsize=11, frameon=False)
+        h, *both = sample_weights(samples, labels, v, w)
+        for matrix, weights in enumerate(both):
+            second[matrix, row] = alignment(v, second_layer_block(h, weights), 4)
+            first[matrix, row] = [alignment(w[i], first_layer_block(samples, h, weights, i), 2) for i in range(width)]
+    for matrix, (axes, name) in enumerate(((left, "Hessian"), (middle, "gradient matrix"))):
+        for i, track in enumerate(first[matrix].T):
+            axes.plot(times, track, color=COLOURS[4 if first_size[i] < 0.3 else 5], linewidth=1, label=None)
+        axes.plot([], [], color=COLOURS[5], label=r"first layer $\rho(W_i,E_2)$")
+        axes.plot([], [], color=COLOURS[4], label=r"the same, $|v_i(0)| < 0.3$")
+        axes.plot(times, second[matrix], "o-", color=COLOURS[0], markersize=4, label=r"second layer $\rho(v,E_4)$")
+        title = f"{name}, $N = {size}$, $K = {width}$, $\\lambda = 10$"
+        finish(axes, "time $t$", r"alignment $\rho$", title, ylim=(0, 1.03), legend=False)
+    left.legend(loc="center right", bbox_to_anchor=(1.0, 0.52), fontsize=10, frameon=True, framealpha=0.9)
     law = MixtureAlignment(times=(20.0,))
     draw = law.draw(size, 1)
     x = law.train(draw, np.array([20.0]))[0]
@@ -191,6 +192,40 @@ def alignment_layers(quick: bool = True) -> Figure:
         "$H_{00}$ of ten classes, $t = 20$, $M = 50\\,d$",
         legend=False,
     )
+    return figure
+
+
+def alignment_training(quick: bool = True) -> Figure:
+    """Eigenvalues of one Hessian block, and overlaps of its weights with the means, over the course of training on ten classes."""
+    from limitlab.laws.alignment._softmax_sgd import block_eigenpairs, draw_mixture, weights_of
+
+    figure, (left, right) = new_figure(columns=2)
+    size, ratio = (500, 30) if quick else (1000, 30)
+    times, fine = np.array([0.5, 2.0, 5.0, 10.0, 15.0, 20.0, 30.0, 40.0, 50.0]), tuple(np.linspace(0.5, 50.0, 23))
+    law = MixtureAlignment(classes=10, snr=10.0, regularizer=0.01, test_ratio=ratio, quasi_points=128)
+    draw = law.draw(size, 3)
+    runs = law.train(draw, times)
+    means, shares = np.eye(10, size), np.full(10, 0.1)
+    samples, labels = draw_mixture(draw.rng, means, shares, law.snr**-0.5, ratio * size, single=True)
+    values = np.array([block_eigenpairs(samples, weights_of("hessian", samples, labels, x, 0), 12).values for x in runs])
+    for index in range(12):
+        colour = 0 if index == 0 else (5 if index < 10 else 6)
+        name = {0: "largest eigenvalue", 1: "eigenvalues 2 to 10", 10: "eigenvalues 11 and 12"}.get(index)
+        simulation_points(left, times, values[:, index], None, colour, name)
+    predicted = [law.blocks(law.state(t), "hessian")[0] for t in fine]
+    theory_line(left, fine, [block.top for block in predicted], 0, "limit: outlier along the own mean")
+    others = [block.outliers[1] if len(block.outliers) > 1 else np.nan for block in predicted]
+    theory_line(left, fine, others, 5, "limit: outliers along other means")
+    theory_line(left, fine, [block.edge for block in predicted], 6, "limit: edge of the bulk", linestyle="--")
+    finish(left, "time $t$", "eigenvalues of $H_{11}$", f"$d = {size}$, $M = {ratio}\\,d$, $\\lambda = 10$", ylim=(0, 0.05))
+    left.legend(fontsize=10, frameon=False, ncols=2, loc="upper center")
+    theory = law.replace(times=fine, quasi_points=16).theory()
+    theory_line(right, fine, theory.overlap_own, 0, r"limit, $a = 1$")
+    theory_line(right, fine, theory.overlap_other, 5, r"limit, $a \neq 1$")
+    for mean in range(10):
+        names = {0: r"run, $a = 1$", 1: r"run, $a = 2, \dots, 10$"}
+        simulation_points(right, times, runs[:, 0, mean], None, 0 if mean == 0 else 5, names.get(mean))
+    finish(right, "time $t$", r"overlap $\langle x^1, \mu_a\rangle$", "weights of class 1")
     return figure
 
 
@@ -222,6 +257,7 @@ FIGURES: dict[str, Callable[[bool], Figure]] = {
     "alignment-xor": alignment_xor,
     "alignment-layers": alignment_layers,
     "alignment-lambda": alignment_lambda,
+    "alignment-training": alignment_training,
 }
 
 ITEMS = {
@@ -230,5 +266,6 @@ ITEMS = {
     "alignment-xor": ("J-57",),
     "alignment-layers": ("J-53", "J-55"),
     "alignment-lambda": ("J-49",),
+    "alignment-training": ("J-56",),
 }
 """Items of the lecture notes that the figures cover."""
