@@ -22,7 +22,9 @@ from numpy.typing import ArrayLike, NDArray
 __all__ = ["Design", "draw_design", "white"]
 
 Array = NDArray[np.float64]
-Entries = Literal["gaussian", "sign"]
+Entries = Literal["gaussian", "sign", "student"]
+
+FREEDOM = 5  # degrees of freedom of Student entries, which have all moments below the fifth
 
 EPSILON = float(np.finfo(np.float64).eps)
 
@@ -223,12 +225,16 @@ class Design:
 
 
 def white(rng: np.random.Generator, shape: tuple[int, int], entries: Entries) -> Array:
-    """Return independent entries of mean 0 and variance 1.
+    """Return independent entries of mean 0 and variance 1: Gaussian, random signs or Student variables with five degrees of freedom.
 
     >>> white(np.random.default_rng(0), (1, 3), "sign").tolist()
     [[1.0, 1.0, 1.0]]
     """
-    return np.asarray(2.0 * rng.integers(0, 2, shape) - 1 if entries == "sign" else rng.standard_normal(shape))
+    if entries == "sign":
+        return np.asarray(2.0 * rng.integers(0, 2, shape) - 1)
+    if entries == "student":
+        return np.asarray(rng.standard_t(FREEDOM, shape) * np.sqrt((FREEDOM - 2) / FREEDOM))
+    return np.asarray(rng.standard_normal(shape))
 
 
 def draw_design(
@@ -236,7 +242,7 @@ def draw_design(
 ) -> Design:
     """Return a design of n independent rows.
 
-    Each column has white entries (Gaussian, or random signs) times the square root of its eigenvalue.
+    Each column has white entries (Gaussian, random signs or Student variables) times the square root of its eigenvalue.
 
     >>> draw_design(np.random.default_rng(0), 3, [1.0, 4.0], [1, 1], "sign").X.tolist()
     [[1.0, 2.0], [1.0, -2.0], [-1.0, -2.0]]

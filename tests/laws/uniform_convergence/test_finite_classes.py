@@ -12,6 +12,7 @@ from limitlab import compare
 from limitlab.laws import FiniteClass, ThresholdClass, dichotomies
 from limitlab.laws.uniform_convergence._claims import separable_labellings, sine_labellings
 from limitlab.laws.uniform_convergence._halfplanes import largest_imbalance
+from limitlab.laws.uniform_convergence._intervals import best_unions, empirical_minimum
 from limitlab.numerics.margin import hard_margin
 from references import label, reference
 
@@ -146,3 +147,21 @@ def test_one_parameter_can_shatter():
 def test_bad_input(call, words):
     with pytest.raises(ValueError, match=words):
         call()
+
+
+def test_best_unions_of_intervals_by_enumeration():
+    values, other = np.random.default_rng(0).standard_normal((2, 4, 8))
+    runs = best_unions(values, 3, other)
+    for row, (v, w) in enumerate(zip(values, other, strict=True)):
+        members = [np.array(part) for part in itertools.product((0, 1), repeat=8)]
+        for k in range(4):
+            allowed = [part for part in members if np.sum(np.diff(part, prepend=0) == 1) <= k]
+            best = max(allowed, key=lambda part: float(part @ v))
+            assert np.isclose(runs.scores[row, k], best @ v)
+            assert np.isclose(runs.others[row, k], best @ w)
+
+
+def test_risks_of_the_empirical_minimiser():
+    result = empirical_minimum(np.random.default_rng(1), 200, 2, 30, 0.0)
+    assert (result.excess >= 0).all() and result.excess.max() < 0.1  # without noise all labels are fitted
+    assert (result.excess <= 2 * result.deviation).all()

@@ -26,11 +26,14 @@ Array = NDArray[np.float64]
 IMPLICIT_BIAS = "Implicit bias, interpolation, spectra"
 
 
-@claim("J1", IMPLICIT_BIAS, LeastSquaresDescent, figure="least-squares-descent", items=("J-1",))
+@claim("J1", IMPLICIT_BIAS, LeastSquaresDescent, figure="least-squares-descent", items=("J-1", "J-2"))
 def least_norm(check: Check) -> None:
     """Gradient descent from zero on overparametrised least squares ends at the interpolant of least norm.
 
-    Compared with the pseudo-inverse: the end of descent, its rate, and the part of the start in the kernel of the inputs.
+    Every algorithm that interpolates and stays in the row space of the inputs ends there, for example SGD and descent with momentum.
+
+    Compared with the pseudo-inverse: the end of descent, its rate, and the part of the start in the kernel of the inputs, and then the ends
+    of SGD and of descent with momentum. As a control, descent with the signs of the gradient leaves the row space.
     """
     cases = ((40, 100), (20, 30), (30, 200)) if check.quick else ((40, 100), (20, 30), (30, 200), (150, 400), (300, 900))
     distance, bound, with_kernel_part, norm = [], [], [], []
@@ -51,6 +54,16 @@ def least_norm(check: Check) -> None:
     check.at_most("largest distance over the power of the best rate", largest(bound), 1 + 1e-9)
     check.below("largest distance from the solution plus the start's part in the kernel", largest(with_kernel_part), 1e-10)
     check.above("smallest norm of the end over the least, from other starts", smallest(norm), 1)
+    others: dict[str, list[float]] = {}
+    for n, p in ((10, 40), (20, 60)):
+        rng = np.random.default_rng([n, p, 1])
+        problem = LeastSquares(rng.standard_normal((n, p)), rng.standard_normal(n))
+        solution = np.linalg.pinv(problem.X) @ problem.y
+        for name, end in other_algorithms(rng, problem).items():
+            others.setdefault(name, []).append(_distance(end, solution))
+    for name in ("sgd", "momentum"):
+        check.below(f"largest relative distance of {name} from the pseudo-inverse solution", largest(others[name]), 1e-9)
+    check.above("control: smallest distance of descent with the signs of the gradient", smallest(others["signs"]), 0.1)
     check.agree(
         "the limit of distance, rate, largest step and norm for random data",
         LeastSquaresDescent,
@@ -62,20 +75,43 @@ def least_norm(check: Check) -> None:
     )
 
 
+def other_algorithms(rng: np.random.Generator, problem: LeastSquares) -> dict[str, Array]:
+    """Return the ends from 0 of SGD with one sample per step, of descent with momentum 0.8 and of descent with signs of the gradient.
+
+    All of them end at an interpolant. The steps of the descent with signs fall by a constant factor.
+    """
+    X, y, n = problem.X, problem.y, len(problem.y)
+    ends = {name: np.zeros(X.shape[1]) for name in ("sgd", "momentum", "signs")}
+    step = 1 / float((X**2).sum(axis=1).max())
+    for i in rng.integers(0, n, 600 * n):
+        ends["sgd"] += step * (y[i] - X[i] @ ends["sgd"]) * X[i]
+    speed = np.zeros(X.shape[1])
+    for _ in range(1500):
+        speed = 0.8 * speed + 0.5 * problem.largest_step / n * X.T @ (y - X @ ends["momentum"])
+        ends["momentum"] += speed
+    length = 0.01
+    for _ in range(6000):
+        ends["signs"] += length * np.sign(X.T @ (y - X @ ends["signs"]))
+        length *= 0.997
+    return ends
+
+
 def _distance(theta: Array, solution: Array) -> float:
     return float(np.linalg.norm(theta - solution) / np.linalg.norm(solution))
 
 
 @claim("J2", IMPLICIT_BIAS, LogisticDescent, figure="direction-gap", items=("J-3",))
 def separable_data(check: Check) -> None:
-    """On separable data, gradient descent on the exponential or logistic loss is w_hat log t + r, where r converges. Its
-    direction tends to the direction of the largest margin like C/log t.
+    """On separable data, gradient descent on the exponential or logistic loss is w_hat log t + r from any start, where r
+    converges. Its direction tends to the direction of the largest margin like C/log t.
 
-    Checked in log t: remainder, direction gap and growth of the norm of gradient flow, and gradient descent at equal times.
+    Checked in log t: remainder, direction gap and growth of the norm of gradient flow, and gradient descent at equal times. The flow and
+    descent begin at 0 and at a random start. The part of r in the span of the support vectors does not depend on the start.
     """
     shapes = ((30, 10), (30, 60)) if check.quick else ((30, 10), (40, 100), (100, 60), (60, 200))
     late, early = np.geomspace(1e4, 1e6, 5), (100, 1000) if check.quick else (100, 1000, 5000)
     product, power, growth, inside, without_n, plain = [], [], [], [], [], []
+    moved = list[float]()
     for n, p in shapes:
         rng = np.random.default_rng([n, p])
         X = rng.standard_normal((n, p))
@@ -94,12 +130,24 @@ def separable_data(check: Check) -> None:
             walked = gradient_descent(flow, step, early)
             flowed = flow.weights(np.log(step * np.array(early)))
             plain.append(_distance(walked[-1], flowed[-1]))
+            away = SeparableFlow(flow.vectors, loss, origin=tuple(rng.standard_normal(p) / np.sqrt(p)))
+            gap = away.direction_gap(late)
+            product.append(abs(gap[-1] * late[-1] / away.gap_constant - 1))
+            power.append(abs(log_slope(late, gap).value + 1))
+            inside.append(np.abs(support @ (away.remainders([away.settled])[0] - flow.correction)).max())
+            if p > len(support):  # the part of the start across the span of the support vectors remains
+                moved.append(abs(away.gap_constant / flow.gap_constant - 1))
+            # the curvature of the exponential loss is proportional to the loss, which is above 1 at this start
+            shorter = step / max(1.0, float(np.mean(np.exp(-flow.vectors @ away.first))))
+            walked, flowed = gradient_descent(away, shorter, early), away.weights(np.log(shorter * np.array(early)))
+            plain.append(_distance(walked[-1], flowed[-1]))
     check.below("largest error of C as direction gap times log t, log t = 1e6", largest(product), 1e-4)
     check.below("largest error of the exponent -1 of the gap over two decades of log t", largest(power), 1e-3)
     check.below("largest error of 1/margin as the growth of |w| with log t", largest(growth), 1e-4)
     check.below("largest error of -log(n alpha) as the remainder on support vectors", largest(inside), 1e-8)
     check.above("smallest error of -log alpha, without n, as the remainder", smallest(without_n), 1)
     check.below("largest relative distance of plain descent from the flow at equal times", largest(plain), 0.01)
+    check.above("largest relative change of C from the start at 0 to a random start", largest(moved), 0.1)
     check_margins_of_random_data(check)
     check.note(
         "The remainder tends to a constant, with margins -log(n alpha_i) and not -log alpha_i. Terms of order log log t appear "

@@ -99,7 +99,7 @@ class LeastSquares:
 
 @dataclass(frozen=True)
 class SeparableFlow:
-    """Gradient flow dw/dt = -grad (1/n) sum_i loss(<v_i, w>) from 0 on separable data, loss(m) = e^-m or log(1 + e^-m).
+    """Gradient flow dw/dt = -grad (1/n) sum_i loss(<v_i, w>), from 0 or from `origin`, on separable data, loss(m) = e^-m or log(1 + e^-m).
 
     Examples
     --------
@@ -113,6 +113,7 @@ class SeparableFlow:
     vectors: Array  # y_i x_i
     loss: Tail = "exponential"
     tolerance: float = TOLERANCE  # of the integration
+    origin: tuple[float, ...] | None = None  # w(0); None is 0
 
     @cached_property
     def hard_margin(self) -> HardMargin:
@@ -202,6 +203,11 @@ class SeparableFlow:
         unit = self.hard_margin.direction
         return remainder - np.multiply.outer(remainder @ unit, unit)
 
+    @property
+    def first(self) -> Array:
+        """The weights w(0)."""
+        return np.zeros(self.vectors.shape[1]) if self.origin is None else np.array(self.origin, dtype=float)
+
     def remainders(self, log_times: ArrayLike) -> Array:
         """Return r(t) = w(t) - w_hat log t at increasing values of log t, shape (times, dimension)."""
         from scipy.integrate import odeint
@@ -210,8 +216,9 @@ class SeparableFlow:
         begin = float(np.log(FIRST_TIME))
         if (np.diff(wanted) <= 0).any() or not (wanted > begin).all():
             raise Refused(f"log_time = {log_times!r} is not allowed: must be increasing and above {begin:.6g}")
-        # up to FIRST_TIME, w is -t grad L(0)
-        start = -self.gradient(np.zeros(self.vectors.shape[1])) * FIRST_TIME - self.direction * begin
+        # up to FIRST_TIME, w is w(0) - t grad L(w(0))
+        first = self.first
+        start = first - self.gradient(first) * FIRST_TIME - self.direction * begin
         with _one_at_a_time, warnings.catch_warnings(action="ignore"):  # the message of the error below contains the reason
             solution, report = odeint(
                 self._rate, start, [begin, *wanted], Dfun=self._jacobian, rtol=self.tolerance, atol=self.tolerance, mxstep=10**6,
@@ -271,13 +278,13 @@ class SeparableFlow:
 
 
 def gradient_descent(flow: SeparableFlow, step: float, steps: Sequence[int]) -> Array:
-    """Return w after the numbers `steps` of steps of gradient descent from 0, shape (len(steps), dimension).
+    """Return w after the numbers `steps` of steps of gradient descent from the origin of the flow, shape (len(steps), dimension).
 
     >>> flow = SeparableFlow(np.array([[1.0, 0.0], [0.0, 1.0]]))
     >>> gradient_descent(flow, 0.1, [0, 1]).tolist()
     [[0.0, 0.0], [0.05, 0.05]]
     """
-    w, weights = np.zeros(flow.vectors.shape[1]), []
+    w, weights = flow.first, []
     for k in range(max(steps) + 1):
         if k in steps:
             weights.append(w.copy())

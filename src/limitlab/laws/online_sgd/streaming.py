@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,7 +31,6 @@ from limitlab.laws import CLOSED_FORM, Draw, Experiment, Values, observable, par
 from limitlab.laws.online_sgd import second_moments
 from limitlab.laws.online_sgd.second_moments import Modes
 from limitlab.laws.regression.linear_model import GroupedSignal
-from limitlab.models.designs import Entries
 from limitlab.models.functions import FunctionParameter, record, values_of
 from limitlab.models.streams import least_squares_runs
 
@@ -159,7 +158,7 @@ class StreamingLeastSquares(GroupedSignal):
     )
 
     noise: float = parameter(0.5, least=0)
-    entries: Entries = parameter("gaussian")
+    entries: Literal["gaussian", "sign"] = parameter("gaussian")
     excess_kurtosis: float | None = parameter(
         None, "excess kurtosis of the entries of the inputs", note="None for that of `entries`", symbol=r"\kappa_4", least=-2
     )

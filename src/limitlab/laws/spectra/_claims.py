@@ -8,11 +8,12 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.lab.check import SIGMAS, Check, largest, log_slope, sigmas, smallest
+from limitlab.lab.check import SIGMAS, Check, largest, log_slope, sigmas, smallest, standard_error
 from limitlab.lab.claims import claim
 from limitlab.laws import MarchenkoPastur, SampleCovariance
 from limitlab.laws.spectra._measurements import extreme_eigenvalues, sample_eigenvalues
 from limitlab.laws.spectra.square_matrix import SquareMatrixEdge, mean_inverse_trace
+from limitlab.models.designs import Entries, white
 
 # -- spectra ------------------------------------------------------------------------------------------------------
 
@@ -199,7 +200,8 @@ def edges(check: Check) -> None:
     is eventually above every constant below the edge, but below the edge with probability 0.168.
 
     The check measures the rates of both extremes and how often the smallest is below the edge or clearly below it. It also tests the
-    model that draws the extremes.
+    model that draws the extremes. Entries are Gaussian there. For signs and for Student variables with five degrees of freedom, the check
+    measures the rate of the smallest eigenvalue and how often it is clearly below the edge.
     """
     sizes, draws = ((50, 200, 800), 300) if check.quick else ((50, 200, 800, 3200), 2000)
     limit = 1 - TRACY_WIDOM_AT_ZERO
@@ -224,10 +226,40 @@ def edges(check: Check) -> None:
             f"P(smallest < edge) at sizes {sizes[:-1]}, ratio {ratio:g}", ", ".join(f"{share:.3f}" for share in under[:-1])
         )
     check.below("largest z of the mean extremes, drawn tables against the bidiagonal model", _mismatch(check.quick), SIGMAS)
+    few, count = ((40, 80, 160), 60) if check.quick else ((50, 100, 200, 400), 150)
+    kinds: tuple[Entries, ...] = ("sign", "student")
+    for entries in kinds:
+        drawn = [smallest_of_tables(entries, size, count) for size in few]
+        edge = 0.25  # (1 - sqrt(1/4))^2
+        gaps, errors = [values.mean() - edge for values in drawn], [standard_error(values) for values in drawn]
+        fit = log_slope(few, gaps, errors)
+        check.near(
+            f"exponent of the mean gap of the smallest, {entries} entries", fit.value, -2 / 3, 0.1 + SIGMAS * fit.error
+        )
+        check.near_relative(
+            f"smallest eigenvalue over the edge at size {few[-1]}, {entries} entries",
+            float(drawn[-1].mean()) / edge,
+            1,
+            0.05,
+        )
+        check.equal(
+            f"share of {count} draws with smallest < 0.9 edge, {entries} entries",
+            float(np.mean(drawn[-1] < 0.9 * edge)),
+            0.0,
+        )
+        check.show(
+            f"mean gap of the smallest over the edge, {entries} entries", ", ".join(f"{gap / edge:.4f}" for gap in gaps)
+        )
     check.note(
         "Gaps decrease with exponent -2/3. Correction: the smallest eigenvalue is eventually above every constant smaller than the "
         "edge. At every large size it is below the edge with the Tracy-Widom probability 0.168."
     )
+
+
+def smallest_of_tables(entries: Entries, size: int, draws: int) -> Array:
+    """Return the smallest eigenvalues of X'X/n for tables with `size` columns and n = 4 `size` rows."""
+    rng = np.random.default_rng([size, len(entries)])
+    return np.array([sample_eigenvalues(white(rng, (4 * size, size), entries))[0] for _ in range(draws)])
 
 
 def _extremes(law: MarchenkoPastur, size: int, draws: int) -> Array:

@@ -1,4 +1,4 @@
-"""Claims about uniform convergence over classes of models (L1, L2, L6, L7)."""
+"""Claims about uniform convergence over classes of models (L1, L2, L6, L7, L12)."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from limitlab.lab.check import Check, largest, log_slope, smallest, standard_error
 from limitlab.lab.claims import claim
 from limitlab.laws.uniform_convergence._halfplanes import largest_imbalance
+from limitlab.laws.uniform_convergence._intervals import coin_deviations, empirical_minimum
 from limitlab.laws.uniform_convergence._networks import Norm, correlation, largest_deviation, largest_value
 from limitlab.laws.uniform_convergence.finite_class import FiniteClass
 from limitlab.laws.uniform_convergence.rademacher import (
@@ -252,3 +253,48 @@ def sine_labellings(points: int) -> int:
     frequency = 1 + ((1 - labels) * 2 ** np.arange(1, points + 1)).sum(axis=1)
     turns = (frequency[:, None] * x) % 2  # sin(pi turns), with no rounding of pi times a large number
     return int((((turns > 0) & (turns < 1)) == labels).all(axis=1).sum())
+
+
+INTERVALS = (1, 2, 4, 8, 16)
+"""Numbers k of intervals; unions of at most k intervals have d_VC = 2 k."""
+
+
+@claim("L12", _AREA, ThresholdClass, figure="classes", items=("L-3", "L-7"))
+def growth_with_dimension(check: Check) -> None:
+    """The largest deviation over a class is of order sqrt(d_VC/n), and the model with the least empirical risk has an excess risk of at
+    most twice the deviation.
+
+    The class contains the unions of at most k intervals of the line, with d_VC = 2 k. All suprema are exact (dynamic programming). The
+    check measures the exponents in d_VC and in n for labels that are fair coins. Then labels are those of a member of the class, of which a
+    fifth is flipped, and the check compares the excess risk with the deviation.
+    """
+    sizes, draws = ((2000, 8000), 120) if check.quick else ((1000, 4000, 16_000), 240)
+    dimensions = [2 * k for k in INTERVALS]
+    runs = {n: coin_deviations(np.random.default_rng([n, draws]), n, INTERVALS[-1], draws) for n in sizes}
+    means = {n: values.mean(axis=0)[[k - 1 for k in INTERVALS]] for n, values in runs.items()}
+    last = sizes[-1]
+    in_dimension = log_slope(dimensions, means[last]).value
+    # corrections are of relative order (d_VC/n)^(1/2): the exponent is 0.486 at n = 4000
+    check.near(
+        f"exponent in d_VC of the deviation, coin labels, n = {last}", in_dimension, 0.5, 0.03 if check.quick else 0.02
+    )
+    for i, k in enumerate(INTERVALS):
+        in_n = log_slope(sizes, [means[n][i] for n in sizes]).value
+        check.near(f"exponent in n of the deviation, d_VC = {2 * k}", in_n, -0.5, 0.05)
+        check.show(
+            f"deviation over sqrt(d_VC/n), d_VC = {2 * k}, n = {last}", float(means[last][i]) / math.sqrt(2 * k / last)
+        )
+    shares, counts = list[float](), (300, 1200) if check.quick else (300, 1200, 4800)
+    for k in (1, 4, 16):
+        results = [empirical_minimum(np.random.default_rng([n, k]), n, k, 60, 0.2) for n in counts]
+        shares += [largest(result.excess / (2 * result.deviation)) for result in results]
+        check.above(
+            f"smallest excess risk of the empirical minimiser, d_VC = {2 * k}", smallest(min(r.excess) for r in results), 0.0
+        )
+        fall = log_slope(counts, [result.deviation.mean() for result in results]).value
+        check.near(f"exponent in n of the deviation, labels of a member of the class, d_VC = {2 * k}", fall, -0.5, 0.05)
+        faster = log_slope(counts, [result.excess.mean() for result in results]).value
+        check.below(f"exponent in n of the mean excess risk, d_VC = {2 * k}", faster, -0.5)
+        check.show(f"mean excess risk at n = {counts[-1]}, d_VC = {2 * k}", float(results[-1].excess.mean()))
+    check.at_most("largest excess risk over twice the deviation", largest(shares), 1.0)
+    check.note("With labels of this kind the excess risk falls like d_VC/n, faster than the deviation.")
