@@ -360,9 +360,9 @@ def layer_errors(
             pairs = eigenpairs(block)
             aligned.append(1 - alignment(w[i], pairs, 2))
             outside.append(max(lives_in(block, centres), float(active.mean()) / snr / float(pairs.values[0])))
-    first = (np.reshape(part, (2, width)).T for part in (aligned, outside))
+    first, rest = (np.reshape(part, (2, width)).T for part in (aligned, outside))
     inside = np.sqrt((a**2 + b**2) / (a**2 + b**2 + np.diag(gram)))
-    return LayerErrors(start, 1 - inside, *first, np.array(second), np.array(outliers), captured)
+    return LayerErrors(start, 1 - inside, first, rest, np.array(second), np.array(outliers), captured)
 
 
 def eigenpairs(block: Array) -> Eigenpairs:

@@ -238,7 +238,9 @@ def second_layer_block(h: Array, weights: Array) -> Eigenpairs:
     return Eigenpairs(values[::-1], vectors[:, ::-1])
 
 
-def first_layer_block(samples: Array, h: Array, weights: Array, neuron: int, count: int = 2) -> Eigenpairs:
+def first_layer_block(
+    samples: NDArray[np.floating[Any]], h: Array, weights: Array, neuron: int, count: int = 2
+) -> Eigenpairs:
     """Return the top eigenpairs of E[weight 1{h_i > 0} Y Y^T] of neuron i, per squared second-layer weight.
 
     >>> samples = np.vstack([np.eye(2, 10), np.eye(2, 10)])

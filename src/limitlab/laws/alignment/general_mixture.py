@@ -235,7 +235,7 @@ class GeneralMixtureAlignment(Law):
         k, rows = len(self.probabilities), []
         for x in runs:
             inside = x[:, :k]
-            triangle = np.linalg.qr(x[:, k:].T, mode="r")
+            triangle = np.asarray(np.linalg.qr(x[:, k:].T, mode="r"))
             weights = np.hstack([inside, triangle.T])
             local = np.hstack([means[:, :k], np.zeros((k, k))])
             rows.append(statistics(local, weights, self.sampled_blocks(draw.rng, local, weights)))

@@ -178,7 +178,7 @@ def warm_clusters(check: Check) -> None:
     first, last, falls = [], [], []
     for n, d, beta in cases:
         law = SingleCluster(tokens=n, dimension=d, beta=beta)
-        shares = law.collapse_shares(np.multiply(SCALES, math.exp(2 * beta)), seeds if n == 8 else 8)
+        shares = law.collapse_shares([scale * math.exp(2 * beta) for scale in SCALES], seeds if n == 8 else 8)
         first.append(float(shares[0]))
         last.append(float(shares[-1]))
         falls.append(float(np.diff(shares).min()))

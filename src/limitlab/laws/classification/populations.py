@@ -159,12 +159,10 @@ class Groups:
         powers = (filtered, filtered / (s + gam), filtered**2)
         energy = np.asarray(self.energy)
         W1 = (energy * filtered).sum(axis=-1)
-        return Averages(
-            *((np.asarray(self.shares) * power).sum(axis=-1) for power in powers),
-            *((energy * power).sum(axis=-1) for power in powers),
-            (energy * gam / (s + gam)).sum(axis=-1),
-            (energy * (filtered - W1[..., None]) ** 2).sum(axis=-1),
-        )
+        E1, E12, E2 = ((np.asarray(self.shares) * power).sum(axis=-1) for power in powers)
+        _, W12, W2 = ((energy * power).sum(axis=-1) for power in powers)
+        lost, variance = (energy * gam / (s + gam)).sum(axis=-1), (energy * (filtered - W1[..., None]) ** 2).sum(axis=-1)
+        return Averages(E1, E12, E2, W1, W12, W2, lost, variance)
 
     def penalty(self, first: float) -> float:
         """Return the penalty at which E1 is equal to `first`, a value below `rank`."""

@@ -308,11 +308,11 @@ def neuron_means(quick: bool = True) -> Figure:
     left.set_xticks(widths, [f"{width:g}" for width in widths])
     grid = np.linspace(0, HORIZONS[-1], 100)
     theory_line(right, grid, SMALL * np.sqrt(np.cosh(2 * flow.growth() * grid)), 1, r"$s\,\sqrt{\cosh 2cT}$, small start")
-    values, errors = saddle_constants(flow, 25, 200 if quick else 3000)
-    simulation_points(right, HORIZONS, values, errors, 1, r"$\tanh a$, small start, $N = 25$")
+    values, bars = saddle_constants(flow, 25, 200 if quick else 3000)
+    simulation_points(right, HORIZONS, values, bars, 1, r"$\tanh a$, small start, $N = 25$")
     scale = math.sqrt(widths[-1])
-    order_one = [scale * part for part in results[-1, :, :, 1]]
-    simulation_points(right, HORIZONS, *order_one, 0, rf"$\tanh a$, start of order 1, $N = {widths[-1]:g}$")
+    order_one, bars_one = (scale * part for part in results[-1, :, :, 1])
+    simulation_points(right, HORIZONS, order_one, bars_one, 0, rf"$\tanh a$, start of order 1, $N = {widths[-1]:g}$")
     title = "growth with the length of time"
     finish(right, "length of the time $T$", r"gap times $N^{1/2}$", title, yscale="log", ylim=(2e-5, 6))
     return figure

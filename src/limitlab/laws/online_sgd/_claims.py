@@ -577,8 +577,8 @@ def recursion(order: int, start: float, b: float, share: float, printed: bool = 
     for i in range(1, t.size):
         path[i] = path[i - 1] + b * path[i - 1] ** (order - 1)
     if order == 2:
-        return path, start * np.exp(b * t)
-    return path, start * (1 - factor * b * start ** (order - 2) * t) ** (-1 / (order - 2))
+        return path, np.asarray(start * np.exp(b * t))
+    return path, np.asarray((1 - factor * b * start ** (order - 2) * t) ** (-1 / (order - 2)) * start)
 
 
 PLACES = ((0.7, 0.6), (0.3, 0.9), (0.0, 0.7), (-0.5, 0.4), (0.6, 0.3))
