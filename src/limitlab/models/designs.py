@@ -225,7 +225,9 @@ class Design:
 
 
 def white(rng: np.random.Generator, shape: tuple[int, int], entries: Entries) -> Array:
-    """Return independent entries of mean 0 and variance 1: Gaussian, random signs or Student variables with five degrees of freedom.
+    """Return independent entries of mean 0 and variance 1.
+
+    They are Gaussian, random signs, or Student variables with five degrees of freedom.
 
     >>> white(np.random.default_rng(0), (1, 3), "sign").tolist()
     [[1.0, 1.0, 1.0]]

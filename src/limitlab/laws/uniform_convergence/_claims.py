@@ -259,7 +259,7 @@ INTERVALS = (1, 2, 4, 8, 16)
 """Numbers k of intervals; unions of at most k intervals have d_VC = 2 k."""
 
 
-@claim("L12", _AREA, ThresholdClass, figure="classes", items=("L-3", "L-7"))
+@claim("L12", _AREA, ThresholdClass, figure="classes", quick_decides=False, items=("L-3", "L-7"))
 def growth_with_dimension(check: Check) -> None:
     """The largest deviation over a class is of order sqrt(d_VC/n), and the model with the least empirical risk has an excess risk of at
     most twice the deviation.
