@@ -165,7 +165,4 @@ def test_risks_of_the_empirical_minimiser():
     result = empirical_minimum(np.random.default_rng(1), 200, 2, 30, 0.0)
     assert (result.excess >= 0).all()
     assert result.excess.max() < 0.1  # without noise all labels are fitted
-
-
-    assert result.excess.max() < 0.1
     assert (result.excess <= 2 * result.deviation).all()

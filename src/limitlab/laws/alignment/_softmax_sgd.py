@@ -158,7 +158,7 @@ def block_measurement(samples: Array, weights: Array, special: Array, fresh: Arr
     return Block(pairs.values, edge, outside, alignment(vector, pairs, count))
 
 
-def block_eigenpairs(samples: Array, weights: Array, count: int, tolerance: float = 1e-4) -> Eigenpairs:
+def block_eigenpairs(samples: NDArray[np.floating[Any]], weights: Array, count: int, tolerance: float = 1e-4) -> Eigenpairs:
     """Return the top eigenpairs of (1/M) sum_l w_l Y_l Y_l^T, computed from products with vectors in single precision.
 
     >>> samples = np.random.default_rng(0).standard_normal((300, 100))
