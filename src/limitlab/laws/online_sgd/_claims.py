@@ -1140,7 +1140,7 @@ def fluctuations_in_fixed_dimension(check: Check) -> None:
     from scipy import stats
 
     times, runs = (0.3, 1.0), 20_000 if check.quick else 200_000
-    sizes = (20, 40) if check.quick else (20, 40, 80)
+    sizes = (40, 80) if check.quick else (80, 160, 320)
     start = np.array([2.0, 1.0])
     early, late = limit_covariance(start, times[0]), limit_covariance(start, times[1])
     decay = np.exp(-2 * INPUTS * (times[1] - times[0]))
