@@ -137,7 +137,7 @@ LOW, HIGH = {"rf": 0.004, "nt": 0.004}, {"rf": 0.004, "nt": 0.014}
 def law_half_width(model: Features, degree: int, dimension: int, share: float = 0.5) -> float:
     """Return the width at which the law leaves this share of a target of this degree unexplained, as a real number.
 
-    >>> 1000 < law_half_width("rf", 2, 50) < 1500
+    >>> 2300 < law_half_width("rf", 2, 50) < 2400
     True
     """
     from scipy.optimize import brentq
