@@ -239,9 +239,9 @@ EXAMPLES: dict[str, dict[str, Any]] = {
         times=(1.0, 3.0, 6.0),
     ),
 }
-"""Examples for which few draws of the Gaussian model suffice.
+"""Examples of the Gaussian model, from linear neurons to degree 3.
 
-In the third example the term C_A h'' R of (5) is large. Without this term the train error at t = 6 would be 0.249 and not 0.142.
+In the third example the term C_A h'' R of (5) decides. Without this term the train error at t = 6 would be 0.249 and not 0.142.
 """
 
 
