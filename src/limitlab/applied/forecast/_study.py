@@ -39,7 +39,7 @@ from limitlab.applied.forecast._answer import (
 from limitlab.applied.forecast._estimator import FIT_SECONDS, Forecast, posterior_curve
 from limitlab.applied.forecast._fitting import is_classification
 from limitlab.applied.forecast._nested import RIDGE_GRID, NestedLosses
-from limitlab.applied.forecast._own_model import ModelForecast, forecast_model, parse_estimator, scoring_of
+from limitlab.applied.forecast._own_model import ModelForecast, check_task, forecast_model, parse_estimator, scoring_of
 from limitlab.applied.forecast._trust import (
     WORTHWHILE,
     ForecastWarning,
@@ -340,6 +340,14 @@ def forecast_study(
             )
             return replace(made, source=file.name, kernel=str(model))
         total = len(table.X)
+        kind = metric if metric is not None else "error" if table.labels else "mse"
+        if kind != "mse" and not table.labels:  # before the work
+            raise Refused(
+                f"metric = {kind!r} is not allowed for numbers: it needs labels, such as with --task classification"
+            )
+        unit = unit_of(kind, table.scale, target if not table.labels else "the scores")
+        if error is not None:
+            checked_error(unit, error)
         tell(f"decomposing {total} rows")
         cv: Any = "time" if time is not None else splits if 0 < splits < total else None
         large = total > SUBSETS_ABOVE and test_file is None
@@ -348,11 +356,6 @@ def forecast_study(
             task="classification" if table.labels else "regression", subsets=subsets, method="subsets" if large else "auto",
             dtype="float32" if float32 else "float64", random_state=seed,
         ).fit(table.X, table.y, groups=table.groups, cv=cv)  # fmt: skip
-        kind = metric if metric is not None else "error" if table.labels else "mse"
-        forecast._metric(kind)
-        unit = unit_of(kind, table.scale, target)
-        if error is not None:
-            checked_error(unit, error)
         count = counter(table, total)
         fits = splits > 0 and in_time("the real fits")
         if fits:
@@ -624,6 +627,7 @@ def model_study(
     """Return the study of an estimator of scikit-learn."""
     if splits == 0:
         raise Refused("splits = 0 is not allowed with a model: its curve needs real fits")
+    check_task(estimator, table.labels, target)
     made = scoring_of(scoring, table.labels, target, table.scale)
     total = len(table.X)
     inputs = table.X * np.sqrt(table.X.shape[1])
@@ -840,8 +844,10 @@ def forecast_figure(curve: xr.Dataset, measured: xr.Dataset | None = None, title
     from limitlab.plotting.style import COLOURS, RC, finish, new_figure, readable_ticks
 
     figure, (axes,) = new_figure(width=7.2)
-    ridges = np.unique(curve["ridge"].values)
-    words = rf"forecast, $\lambda = {ridges[0]:.2g}$" if ridges.size == 1 else "forecast, best ridge at every $n$"
+    ridges = np.unique(curve["ridge"].values) if "ridge" in curve else np.zeros(2)
+    words = rf"forecast, $\lambda = {ridges[0]:.2g}$" if ridges.size == 1 else "forecast"
+    if ridges.size > 1 and "ridge" in curve:
+        words = "forecast, best ridge at every $n$"
     draw_curve(axes, curve, measured, 0, words)
     beyond = curve.extrapolated.values
     if beyond.any():
@@ -906,5 +912,6 @@ def draw_curve(
     if measured is not None and name in measured:
         error = measured[f"{name}_standard_error"].values[:, 0]
         known = error if np.isfinite(error).all() else None
-        words = f"real fits ({measured.attrs['splits']} splits)" if index == 0 else None
+        splits = f" ({measured.attrs['splits']} splits)" if "splits" in measured.attrs else ""
+        words = f"real fits{splits}" if index == 0 else None
         simulation_points(axes, measured.n, measured[name].values[:, 0], known, index, words)
