@@ -323,6 +323,12 @@ def forecast_study(
     began, left_out = clock.perf_counter(), []
     file, tell = Path(data), progress if progress is not None else lambda words: None
 
+    def check_metric(labels: bool) -> None:
+        if metric not in (None, "mse") and not labels:
+            raise Refused(
+                f"metric = {metric!r} is not allowed for numbers: it needs labels, such as with --task classification"
+            )
+
     def in_time(part: str) -> bool:
         if seconds is None or clock.perf_counter() - began <= seconds:
             return True
@@ -333,21 +339,15 @@ def forecast_study(
         warnings.simplefilter("always", ForecastWarning)
         tell(f"reading {file.name}")
         table = read_table(file, target, "classification" if classify else task, rows, seed, test_file, groups, time)
-        if estimator is not None:
+        if estimator is None:
+            check_metric(table.labels)
+        else:
             tell("fitting the model at a few sizes")
             made = model_study(
                 table, estimator, n, scoring or metric, time is not None, splits, band, error, seconds, jobs, seed, target
             )
             return replace(made, source=file.name, kernel=str(model))
         total = len(table.X)
-        kind = metric if metric is not None else "error" if table.labels else "mse"
-        if kind != "mse" and not table.labels:  # before the work
-            raise Refused(
-                f"metric = {kind!r} is not allowed for numbers: it needs labels, such as with --task classification"
-            )
-        unit = unit_of(kind, table.scale, target if not table.labels else "the scores")
-        if error is not None:
-            checked_error(unit, error)
         tell(f"decomposing {total} rows")
         cv: Any = "time" if time is not None else splits if 0 < splits < total else None
         large = total > SUBSETS_ABOVE and test_file is None
@@ -356,6 +356,11 @@ def forecast_study(
             task="classification" if table.labels else "regression", subsets=subsets, method="subsets" if large else "auto",
             dtype="float32" if float32 else "float64", random_state=seed,
         ).fit(table.X, table.y, groups=table.groups, cv=cv)  # fmt: skip
+        kind = metric if metric is not None else "error" if table.labels else "mse"
+        forecast._metric(kind)
+        unit = unit_of(kind, table.scale, target)
+        if error is not None:
+            checked_error(unit, error)
         count = counter(table, total)
         fits = splits > 0 and in_time("the real fits")
         if fits:
