@@ -39,7 +39,7 @@ from limitlab.applied.forecast._answer import (
 from limitlab.applied.forecast._estimator import FIT_SECONDS, Forecast, posterior_curve
 from limitlab.applied.forecast._fitting import is_classification
 from limitlab.applied.forecast._nested import RIDGE_GRID, NestedLosses
-from limitlab.applied.forecast._own_model import ModelForecast, check_task, forecast_model, parse_estimator, scoring_of
+from limitlab.applied.forecast._own_model import ModelForecast, forecast_model, parse_estimator, scoring_of
 from limitlab.applied.forecast._trust import (
     WORTHWHILE,
     ForecastWarning,
@@ -632,6 +632,8 @@ def model_study(
     """Return the study of an estimator of scikit-learn."""
     if splits == 0:
         raise Refused("splits = 0 is not allowed with a model: its curve needs real fits")
+    from limitlab.applied.forecast._own_model import check_task
+
     check_task(estimator, table.labels, target)
     made = scoring_of(scoring, table.labels, target, table.scale)
     total = len(table.X)
