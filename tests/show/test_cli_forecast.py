@@ -334,7 +334,7 @@ def test_drift_is_in_the_answer(tmp_path):
     assert "Errors on later rows are larger" in study.drift
 
 
-def test_a_model_of_ones_own(data):
+def test_a_model_of_ones_own(data, tmp_path):
     done = run(
         data, "--target", "price", "--model", "make_pipeline(StandardScaler(), Ridge(alpha=1.0))", "--jobs", 1, "--json"
     )
@@ -342,6 +342,15 @@ def test_a_model_of_ones_own(data):
     found = json.loads(done.stdout)
     assert found["answer"]["now"]["low"] < 0.2 < found["answer"]["now"]["high"] * 1.2
     assert found["kernel"].startswith("make_pipeline")
-    done = run(data, "--target", "kind", "--model", "LogisticRegression()", "--scoring", "neg_log_loss", "--jobs", 1)
+    asked = ["--scoring", "neg_log_loss", "--jobs", 1, "--plot", tmp_path / "a.png"]
+    done = run(data, "--target", "kind", "--model", "LogisticRegression()", *asked)
     assert done.exit_code == 0, done.output
     assert "log loss" in done.stdout.splitlines()[0]
+    assert (tmp_path / "a.png").read_bytes()[1:4] == b"PNG"
+    for target, model, words in (
+        ("kind", "Ridge()", "kind contains labels"),
+        ("price", "LogisticRegression()", "price contains numbers"),
+    ):
+        done = run(data, "--target", target, "--model", model)
+        assert done.exit_code == 2
+        assert words in done.stderr

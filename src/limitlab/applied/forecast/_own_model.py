@@ -33,7 +33,7 @@ from limitlab.applied.forecast._answer import (
     unit_of,
 )
 from limitlab.applied.forecast._estimator import posterior_curve
-from limitlab.applied.forecast._fitting import checked_counts, checked_groups, is_classification
+from limitlab.applied.forecast._fitting import as_numbers, checked_counts, checked_groups, is_classification
 from limitlab.applied.forecast._learning import Curve, posterior
 from limitlab.applied.forecast._nested import NestedLosses, Splits, make_splits
 from limitlab.applied.forecast._trust import WORTHWHILE
@@ -486,7 +486,7 @@ def forecast_model(
         raise Refused(f"estimator = {type(estimator).__name__} is not allowed: it needs the methods fit and predict")
     labels = is_classification("auto", targets) if _kind(estimator) is None else _kind(estimator) == "classifier"
     if not labels:
-        targets = targets.astype(float)
+        targets = np.asarray(as_numbers(targets), dtype=float)
     made = scoring if isinstance(scoring, Scoring) else scoring_of(scoring, labels)
     codes = checked_groups(groups, total)
     splits = make_splits(total, targets if labels else None, codes, cv, seed, X, targets)
@@ -534,6 +534,19 @@ def shown_curve(data: xr.Dataset, unit: Unit) -> xr.Dataset:
     made["low"], made["high"] = ("n", np.minimum(*ends)), ("n", np.maximum(*ends))
     made["value"].attrs["long_name"] = unit.words
     return made.assign_attrs(metric=unit.column)
+
+
+def check_task(estimator: Any, labels: bool, target: str) -> None:
+    """Raise `ValueError` if a classifier is given for numbers, or a regressor for labels."""
+    kind = _kind(estimator)
+    if kind == "regressor" and labels:
+        raise Refused(
+            f"model = {type(estimator).__name__} is not allowed: {target} contains labels; give a classifier, or --task regression"
+        )
+    if kind == "classifier" and not labels:
+        raise Refused(
+            f"model = {type(estimator).__name__} is not allowed: {target} contains numbers; give a regressor, or --task classification"
+        )
 
 
 def _kind(estimator: Any) -> str | None:

@@ -324,6 +324,12 @@ def forecast_study(
     began, left_out = clock.perf_counter(), []
     file, tell = Path(data), progress if progress is not None else lambda words: None
 
+    def check_metric(labels: bool) -> None:
+        if metric not in (None, "mse") and not labels:
+            raise Refused(
+                f"metric = {metric!r} is not allowed for numbers: it needs labels, such as with --task classification"
+            )
+
     def in_time(part: str) -> bool:
         if seconds is None or clock.perf_counter() - began <= seconds:
             return True
@@ -334,7 +340,9 @@ def forecast_study(
         warnings.simplefilter("always", ForecastWarning)
         tell(f"reading {file.name}")
         table = read_table(file, target, "classification" if classify else task, rows, seed, test_file, groups, time)
-        if estimator is not None:
+        if estimator is None:
+            check_metric(table.labels)
+        else:
             tell("fitting the model at a few sizes")
             made = model_study(
                 table, estimator, n, scoring or metric, time is not None, splits, band, error, seconds, jobs, seed, target
@@ -627,6 +635,9 @@ def model_study(
     """Return the study of an estimator of scikit-learn."""
     if splits == 0:
         raise Refused("splits = 0 is not allowed with a model: its curve needs real fits")
+    from limitlab.applied.forecast._own_model import check_task
+
+    check_task(estimator, table.labels, target)
     made = scoring_of(scoring, table.labels, target, table.scale)
     total = len(table.X)
     inputs = table.X * np.sqrt(table.X.shape[1])
@@ -843,8 +854,10 @@ def forecast_figure(curve: xr.Dataset, measured: xr.Dataset | None = None, title
     from limitlab.plotting.style import COLOURS, RC, finish, new_figure, readable_ticks
 
     figure, (axes,) = new_figure(width=7.2)
-    ridges = np.unique(curve["ridge"].values)
-    words = rf"forecast, $\lambda = {ridges[0]:.2g}$" if ridges.size == 1 else "forecast, best ridge at every $n$"
+    ridges = np.unique(curve["ridge"].values) if "ridge" in curve else np.zeros(2)
+    words = rf"forecast, $\lambda = {ridges[0]:.2g}$" if ridges.size == 1 else "forecast"
+    if ridges.size > 1 and "ridge" in curve:
+        words = "forecast, best ridge at every $n$"
     draw_curve(axes, curve, measured, 0, words)
     beyond = curve.extrapolated.values
     if beyond.any():
@@ -909,5 +922,6 @@ def draw_curve(
     if measured is not None and name in measured:
         error = measured[f"{name}_standard_error"].values[:, 0]
         known = error if np.isfinite(error).all() else None
-        words = f"real fits ({measured.attrs['splits']} splits)" if index == 0 else None
+        splits = f" ({measured.attrs['splits']} splits)" if "splits" in measured.attrs else ""
+        words = f"real fits{splits}" if index == 0 else None
         simulation_points(axes, measured.n, measured[name].values[:, 0], known, index, words)
