@@ -107,8 +107,12 @@ def fits_noise(check: Check) -> None:
 # -- landscapes ---------------------------------------------------------------------------------------------------
 
 
-CLOSE = 1e-4
-"""Residual close to interpolation. Terms of second order change the lowest eigenvalue by a share of the order of the residual."""
+COUNTED, CLOSE = 1e-3, 1e-4
+"""Residuals close to interpolation, for the number of negative eigenvalues and for the lowest one.
+
+Terms of second order change the lowest eigenvalue by a share of the order of the residual. At the smaller residual some negative
+eigenvalues are so close to 0 that they count as flat.
+"""
 
 
 @claim("J31", "Implicit bias, interpolation, spectra", figure="hessian-inertia", items=("J-16",))
@@ -139,12 +143,15 @@ def hessian_signs(check: Check) -> None:
     check.show("negative eigenvalues per input dimension at width 10, mean", float(np.mean(counts)))
     equal_counts, slopes = [], []
     for seed in range(2 if check.quick else 6):
-        jacobian, bend = hessian_parts(10, 20, 80, True, seed, residual=CLOSE)
-        kernel = np.linalg.svd(jacobian)[2][80:]
-        inside = np.linalg.eigvalsh(kernel @ bend @ kernel.T)
-        near = hessian_inertia(10, 20, 80, seed=seed, residual=CLOSE)
-        equal_counts.append(near.negative == int(np.sum(inside < 0)))
-        slopes.append(near.eigenvalues[0] / inside[0])
+        for residual in (COUNTED, CLOSE):
+            jacobian, bend = hessian_parts(10, 20, 80, True, seed, residual=residual)
+            kernel = np.linalg.svd(jacobian)[2][80:]
+            inside = np.linalg.eigvalsh(kernel @ bend @ kernel.T)
+            near = hessian_inertia(10, 20, 80, seed=seed, residual=residual)
+            if residual == COUNTED:
+                equal_counts.append(near.negative == int(np.sum(inside < 0)))
+            else:
+                slopes.append(near.eigenvalues[0] / inside[0])
     check.true("close to interpolation as many negative eigenvalues as E on the kernel of the Jacobian", all(equal_counts))
     check.near("lowest eigenvalue close to interpolation over that on the kernel, mean", float(np.mean(slopes)), 1.0, 0.02)
     far = hessian_inertia(10, 20, 80, residual=1.0).negative
