@@ -12,11 +12,11 @@ from limitlab.lab.claims import Claim, Outcome, all_claims, claim, find_claims, 
 from limitlab.laws import NearestNeighbours, SampledMeasure
 
 IDS = (
-    [f"L{i}" for i in range(1, 12)]
-    + [f"D{i}" for i in range(1, 15)]
-    + [f"J{i}" for i in range(1, 36)]
-    + [f"M{i}" for i in range(1, 15)]
-    + [f"T{i}" for i in range(1, 12)]
+    [f"L{i}" for i in range(1, 13)]
+    + [f"D{i}" for i in range(1, 18)]
+    + [f"J{i}" for i in [*range(1, 43), 45]]
+    + [f"M{i}" for i in range(1, 16)]
+    + [f"T{i}" for i in range(1, 13)]
     + [f"S{i}" for i in range(1, 7)]
     + ["B1", "B2", "B3", "C1", "C2", "C3"]
 )

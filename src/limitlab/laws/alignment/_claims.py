@@ -371,7 +371,7 @@ def eigenpairs(block: Array) -> Eigenpairs:
     return Eigenpairs(values[::-1], vectors[:, ::-1])
 
 
-@claim("J39", AREA, XorAlignment, XorMixture, figure="alignment-layers", items=("J-54", "J-61"))
+@claim("J39", AREA, XorAlignment, XorMixture, figure="alignment-layers", quick_decides=False, items=("J-54", "J-61"))
 def xor_layers(check: Check) -> None:
     """At fixed lambda the weights and the Hessian and gradient blocks of each layer of an XOR network live in the spans of the theorem.
     The errors of the first layer are of order 1/lambda. Those of the second layer are at most of order lambda^(-1/2), the order by which
@@ -381,7 +381,7 @@ def xor_layers(check: Check) -> None:
     layers, and extrapolates the outliers to lambda = infinity. A run with full test samples at lambda = 10 has the setting of the notes.
     """
     few = check.quick
-    width, dimension, time, samples = (12, 200, 100.0, 20_000) if few else (12, 300, 150.0, 60_000)
+    width, dimension, time, samples = (12, 200, 150.0, 20_000) if few else (12, 300, 150.0, 60_000)
     noises, seeds = (80.0, 320.0, 1280.0), range(2 if few else 4)
     runs = [[layer_errors(noise, dimension, width, time, seed, samples) for seed in seeds] for noise in noises]
     large = [[run.start > SMALL for run in row] for row in runs]
@@ -394,7 +394,8 @@ def xor_layers(check: Check) -> None:
         for index, name in enumerate(label):
             typical = [float(np.median(table[index])) for table in tables]
             exponent = log_slope(noises, typical).value
-            check.near(f"exponent in lambda of the first layer's error, {name}", exponent, -1.0, 0.1)
+            # with 20,000 samples the sampling error of the blocks changes this exponent by up to 0.12
+            check.near(f"exponent in lambda of the first layer's error, {name}", exponent, -1.0, 0.15 if few else 0.1)
             check.show(f"median of this error at lambda = {noises[0]:g}, {name}", typical[0])
     for index, name in enumerate(("H", "G")):
         second = np.array([[run.second[index] for run in row] for row in runs])

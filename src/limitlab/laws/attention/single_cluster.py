@@ -100,9 +100,10 @@ class SingleCluster(Law):
         pairs = float(self.tokens * max(self.tokens, self.dimension))
         return Cost(1e5 + 1.1 * pairs, 1e7 + 50.0 * pairs * max(size, 100))
 
-    def predicted(self) -> Values:
-        """Return the limit, in which every overlap is 1."""
-        return {"smallest_overlap": 1.0, "mean_overlap": 1.0, "accuracy": CLOSED_FORM}
+    def predicted(self, beta: NDArray[np.float64]) -> Values:
+        """Return the limit, in which every overlap is 1 at every beta."""
+        ones = np.ones_like(beta, dtype=float)
+        return {"smallest_overlap": ones, "mean_overlap": ones, "accuracy": CLOSED_FORM}
 
     def measured(self, draw: Draw, beta: NDArray[np.float64]) -> Values:
         """Return the smallest and the mean overlap for one random start at time `size`, at every beta from the same start."""

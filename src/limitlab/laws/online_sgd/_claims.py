@@ -327,7 +327,9 @@ def strong_recovery(check: Check) -> None:
                 f"share of runs that fall below {1 - 2 * ETA:g} after {1 - ETA:g}, k = {order}, N = {size}",
                 fallen[order][-1],
             )
-        check.at_least(f"share of runs that end above {STRONG}, k = {order}, N = {size}", shares[-1], 0.9 if few else 0.95)
+        check.at_least(
+            f"share of runs that end above {STRONG} at the largest N, k = {order}", shares[-1], 0.9 if few else 0.95
+        )
         gap = 1 - rows[rows[:, 0] > STRONG, 0]
         rest = 1 - law.replace(step=step, start_overlap=0.5).stable_overlap()
         error = standard_error(gap) / rest
