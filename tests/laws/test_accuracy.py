@@ -38,8 +38,12 @@ def test_the_stated_error_is_honest(name):
             assert change <= 3 * stated + 1e-13, f"{law!r}: {observable} states {stated:.2g} and changes by {change:.2g}"
 
 
+INTEGRATED = {"LogisticDescent": 2e-8}
+"""Laws that state the tolerance with which a draw is integrated, because an observable is a ratio of two results of a draw."""
+
+
 def test_laws_without_solver_options_claim_only_rounding():
     """A law that cannot be asked for more effort is a closed form, or reports the error of its own root finding or quadrature."""
     for name, law in all_laws().items():
         if name not in SOLVED:
-            assert law().theory().attrs["accuracy"] < 1e-9, name
+            assert law().theory().attrs["accuracy"] < INTEGRATED.get(name, 1e-9), name
