@@ -668,15 +668,15 @@ def scale_of_the_start(check: Check) -> None:
         check.show(f"scale {scale:g}: time of the least test error", state.time)
         check.show(f"scale {scale:g}: test error at t = {3 * m}", state.final_test_error)
     cost = [state.final_test_error / state.test_error for state in trajectories[:2]]
-    large = (8.0, 16.0, 32.0)
+    large = (32.0, 64.0, 128.0)
     local = np.diff(np.log([half_time(start, scale) for scale in large])) / np.log(2)
     check.near(
         "lazy: exponent in the scale of the time in which the train error halves, extrapolated",
         float(2 * local[1] - local[0]),
         -2,
-        0.03,
+        0.01,
     )
-    check.show("lazy: the same exponent from scale 16 to 32", float(local[1]))
+    check.show("lazy: the same exponent from scale 64 to 128", float(local[1]))
     feature, lazy = (centred_networks(scale, 4 if check.quick else 12) for scale in (1.0, LAZY))
     check.above(f"tanh networks, lazy (scale {LAZY:g}): last over least test error", lazy[-1] / lazy.min(), 1.08)
     check.below(f"tanh networks: least test error of scale 1 over that of scale {LAZY:g}", feature.min() / lazy.min(), 0.95)
