@@ -44,6 +44,7 @@ COMMANDS = [
     "stop",
     "sample-size",
     "forecast",
+    "components",
     "scaling-fit",
     "verify",
     "figure",
@@ -147,7 +148,7 @@ def test_notes_print_a_chapter_with_law_claim_and_figure() -> None:
     head, *lines = result.stdout.splitlines()
     assert head == "Notes, chapter 13: Spectral alignment"
     assert all(word in result.stdout for word in ("Theorem 13.3", "MixtureAlignment", "J22", "alignment-mixture"))
-    assert any(line.startswith("J-56 (missing): ") for line in lines)
+    assert any(line.startswith("J-57 (part): ") for line in lines)
 
 
 def test_notes_without_an_argument_count_the_items_of_every_chapter() -> None:

@@ -109,6 +109,17 @@ OBSERVABLES: dict[str, tuple[str, str]] = {
     "mean_overlap": ("mean overlap of two tokens", r"\bar m"),
     "second_layer": ("second-layer weight", r"a"),
     "correlation": ("correlation of two neurons", r"C_o"),
+    "span_alignment": ("alignment of a weight vector with the span of the means", r"\rho"),
+    "hessian_alignment": (
+        "alignment of a weight vector with the top k eigenvectors of its Hessian block",
+        r"\rho(x,E_k(H))",
+    ),
+    "gradient_alignment": (
+        "alignment of a weight vector with the top k eigenvectors of its gradient block",
+        r"\rho(x,E_k(G))",
+    ),
+    "top_hessian_eigenvalue": ("largest eigenvalue of a Hessian block", r"\lambda_1(H)"),
+    "top_gradient_eigenvalue": ("largest eigenvalue of a gradient block", r"\lambda_1(G)"),
 }
 """Long name and LaTeX symbol of the observables that several laws share. Squared errors carry no factor 1/2."""
 

@@ -90,15 +90,11 @@ class MixtureAlignment(Law):
         ),
         "spread": observable("squared length of the weights orthogonal to the means, differences between classes", "q"),
         "common_spread": observable("squared length of the weights orthogonal to the means, common to all classes", "r"),
-        "span_alignment": observable("alignment of a weight vector with the span of the means", r"\rho"),
-        "hessian_alignment": observable(
-            "alignment of a weight vector with the top k eigenvectors of its Hessian block", r"\rho(x,E_k(H))"
-        ),
-        "gradient_alignment": observable(
-            "alignment of a weight vector with the top k eigenvectors of its gradient block", r"\rho(x,E_k(G))"
-        ),
-        "top_hessian_eigenvalue": observable("largest eigenvalue of a Hessian block", r"\lambda_1(H)"),
-        "top_gradient_eigenvalue": observable("largest eigenvalue of a gradient block", r"\lambda_1(G)"),
+        "span_alignment": observable(),
+        "hessian_alignment": observable(),
+        "gradient_alignment": observable(),
+        "top_hessian_eigenvalue": observable(),
+        "top_gradient_eigenvalue": observable(),
         "hessian_edge": observable("right edge of the bulk of a Hessian block", r"z_*(H)", rate=2 / 3),
         "gradient_edge": observable("right edge of the bulk of a gradient block", r"z_*(G)", rate=2 / 3),
         "hessian_outliers": observable("outliers of a Hessian block"),

@@ -312,7 +312,7 @@ class FirstOrderDynamics(Law):
                 theta = np.sqrt(self.start_norm) * theta / np.linalg.norm(theta, axis=0)
 
     def row_law(self) -> tuple[Floats, Floats]:
-        """Return mean and covariance of a row of the parameters in the limit, eq. (7).
+        """Return mean and covariance of a row of the parameters in the limit, eq. (6a).
 
         Given the coefficient b of theta_*, scaled as sqrt(d) theta_*, the row sqrt(d) theta_i after k = 0, ..., `steps` steps is a Gaussian
         process in R^m with mean b mean[k] and covariance covariance[k, s].

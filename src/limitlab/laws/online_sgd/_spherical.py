@@ -399,7 +399,7 @@ class SphericalSGD(Law):
 
         >>> from limitlab.laws import OnlinePCA
         >>> round(OnlinePCA(snr=2.0, step=0.1).search_variance(0.5), 6)
-        1.554128
+        1.535277
         """
         exponent = self.information_exponent()
         if exponent.case != "escapes" or exponent.order is None or exponent.order < 2:
