@@ -212,3 +212,15 @@ def test_noise_has_no_skill(tmp_path):
     assert line.startswith("No skill is shown")
     frame.assign(y=rng.choice(["up", "down"], ROWS)).to_csv(file, index=False)
     assert any("No skill is shown" in line for line in forecast_study(file, "y", **options).warnings)
+
+
+def test_own_models_get_the_same_warnings(tmp_path):
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((120, 2))
+    y = x[:, 0] + 0.5 * rng.standard_normal(120)
+    for name, columns in (("leak", [x, 1.19 * y, y]), ("sound", [x, y])):
+        file = tmp_path / f"{name}.csv"
+        header = "a,b,tax,y" if name == "leak" else "a,b,y"
+        np.savetxt(file, np.column_stack(columns), delimiter=",", header=header, comments="")
+        study = forecast_study(file, "y", model="Ridge()", splits=2, jobs=1)
+        assert any("tax" in warning for warning in study.warnings) == (name == "leak"), study.warnings

@@ -347,7 +347,8 @@ def forecast_study(
             made = model_study(
                 table, estimator, n, scoring or metric, time is not None, splits, band, error, seconds, jobs, seed, target
             )
-            return replace(made, source=file.name, kernel=str(model))
+            doubts = suspicions(table, target, "classification" if classify else task, groups, time, made.curve)
+            return replace(made, source=file.name, kernel=str(model), warnings=[*made.warnings, *doubts])
         total = len(table.X)
         tell(f"decomposing {total} rows")
         cv: Any = "time" if time is not None else splits if 0 < splits < total else None
