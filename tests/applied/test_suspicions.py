@@ -224,3 +224,15 @@ def test_own_models_get_the_same_warnings(tmp_path):
         np.savetxt(file, np.column_stack(columns), delimiter=",", header=header, comments="")
         study = forecast_study(file, "y", model="Ridge()", splits=2, jobs=1)
         assert any("tax" in warning for warning in study.warnings) == (name == "leak"), study.warnings
+
+
+def test_advice_on_a_rising_metric_speaks_of_the_metric_itself(tmp_path):
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal((300, 3))
+    labels = np.where(x[:, 0] + 0.8 * rng.standard_normal(300) > 1.6, "yes", "no")
+    file = tmp_path / "rare.csv"
+    pd.DataFrame({"a": x[:, 0], "b": x[:, 1], "c": x[:, 2], "y": labels}).to_csv(file, index=False)
+    study = forecast_study(file, "y", kernel="linear", metric="auc", splits=2)
+    assert "reduce the area" not in study.advice
+    assert "area under the curve" in study.advice
+    assert "(" not in study.advice.split(" would ")[0].partition(",")[0]

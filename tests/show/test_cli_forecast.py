@@ -39,7 +39,7 @@ def test_table_notes_and_sentence(data):
     assert "With 300 rows: 0." in done.stdout.splitlines()[0]
     assert "the probability that both numbers are within 10%" in done.stdout
     assert "power law" in done.stdout
-    assert "Twice the rows (300 rows)" in done.stdout
+    assert "Twice the rows, 300 rows," in done.stdout
     assert "category with 2 levels" in done.stderr
 
 

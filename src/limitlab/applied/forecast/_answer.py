@@ -187,17 +187,17 @@ def advice_sentence(answer: Answer, unit: Unit, count: Callable[[float], str], w
     """Return a sentence on the effect of twice the rows, in the shown unit."""
     change = [1 - ratio**unit.power for ratio in answer.step]
     now, twice = (unit.text(unit.shown(losses[0])) for losses in (answer.now, answer.twice))
-    loss = unit.words if not unit.rising else f"distance of the {unit.words} from its best value"
-    loss = loss.partition(" in the units")[0]
-    ends = f"{min(change[1:]):.0%} to {max(change[1:]):.0%}"
+    words, rows = unit.words.partition(" in the units")[0], f"Twice the rows, {count(2 * answer.rows)},"
+    by = f"{change[0]:.0%} ({min(change[1:]):.0%} to {max(change[1:]):.0%})"
+    share = f"its distance from the best value falls by {by}" if unit.rising else f"a reduction by {by}"
     if change[0] < 0:
-        return f"Twice the rows ({count(2 * answer.rows)}) would not reduce the {loss}: it changes from {now} to {twice}."
+        verb = "raise" if unit.rising else "reduce"
+        return f"{rows} would not {verb} the {words}: it changes from {now} to {twice}."
     if change[0] < worthwhile:
-        return (
-            f"Twice the rows ({count(2 * answer.rows)}) would hardly change the {loss}: from {now} to {twice}, a reduction by "
-            f"{change[0]:.0%} ({ends}). Other inputs or another model may help more."
-        )
-    return f"Twice the rows ({count(2 * answer.rows)}) would reduce the {loss} from {now} to {twice}, by {change[0]:.0%} ({ends})."
+        return f"{rows} would hardly change the {words}: from {now} to {twice}, {share}. Other inputs or another model may help more."
+    if unit.rising:
+        return f"{rows} would raise the {words} from {now} to {twice}, and {share}."
+    return f"{rows} would reduce the {words} from {now} to {twice}, by {by}."
 
 
 def heavy_share(losses: NestedLosses, name: str) -> float:
