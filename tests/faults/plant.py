@@ -209,6 +209,7 @@ class Copy:
         try:
             verdicts = set(json.loads(process.stdout.splitlines()[-1]))
         except (IndexError, ValueError):  # the program ended without verdicts
+            self._require_interpreter()
             return "caught"
         return "caught" if verdicts & {"disagree", "error"} else ", ".join(sorted(verdicts))
 
@@ -221,8 +222,15 @@ class Copy:
         """The status of the claims with the fault in place."""
         process = self._run(["-m", "limitlab", "verify", *ids, *options, "--json"], extra)
         if process.returncode != 0:
+            self._require_interpreter()
             return "caught"
         return ", ".join(sorted({record["status"] for record in json.loads(process.stdout)}))
+
+    def _require_interpreter(self) -> None:
+        """Raise an error if Python does not start or lacks a package, because every fault would then count as caught."""
+        process = self._run(["-c", "import numpy, scipy, xarray, pydantic, typer, pytest"], {})
+        if process.returncode != 0:
+            raise RuntimeError(f"{sys.executable} does not start with the packages of limitlab: {process.stderr[-300:]}")
 
     def _run(self, arguments: list[str], extra: dict[str, str]) -> subprocess.CompletedProcess[str]:
         threads = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")}

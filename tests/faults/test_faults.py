@@ -88,3 +88,10 @@ def test_claims_fail_if_their_statement_is_false():
     assert not [fate.fault.name for fate in fates if fate.fault.strength == "negation" and not fate.caught]
     small = [fate for fate in fates if fate.fault.strength != "negation"]
     assert sum(fate.caught for fate in small) >= 0.95 * len(small)
+
+
+def test_a_broken_environment_does_not_count_as_caught(tmp_path, monkeypatch):
+    fault = next(fault for fault in FAULTS if fault.negates)
+    monkeypatch.setattr("plant.sys.executable", "/bin/false")
+    with pytest.raises(RuntimeError, match="does not start"):
+        list(run([Fate(fault)], jobs=1, budget=1.0, policy=only(("quick",))))
