@@ -25,7 +25,7 @@ from pydantic_core import PydanticCustomError, ValidationError
 
 from limitlab._core.checks import numbers_in
 from limitlab._core.cost import Cost
-from limitlab._core.vocabulary import FORMER_NAMES, OBSERVABLES, PARAMETERS
+from limitlab._core.vocabulary import FORMER_NAMES, OBSERVABLES, PARAMETERS, RANGES
 from limitlab.errors import Refused, did_you_mean
 
 # -- parameters -------------------------------------------------------------------------------------------------------
@@ -260,6 +260,19 @@ class Observable:
     scalar: bool = False
     dims: tuple[str, ...] | None = None
     compared: bool = True
+    least: float = -math.inf
+    most: float = math.inf
+
+    @property
+    def range(self) -> str:
+        """The possible values in words.
+
+        >>> observable("probability", least=0, most=1).range, observable("squared error", least=0).range, observable("mean").range
+        ('0 to 1', 'at least 0', '')
+        """
+        if math.isinf(self.least):
+            return "" if math.isinf(self.most) else f"at most {self.most:g}"
+        return f"at least {self.least:g}" if math.isinf(self.most) else f"{self.least:g} to {self.most:g}"
 
 
 def observable(
@@ -270,6 +283,8 @@ def observable(
     scalar: bool = False,
     dims: tuple[str, ...] | None = None,
     compared: bool = True,
+    least: float = -math.inf,
+    most: float = math.inf,
 ) -> Observable:
     """Declare an observable of a law.
 
@@ -289,16 +304,21 @@ def observable(
     compared
         Whether a comparison judges the observable. False for a quantity that only the prediction or only the experiment has, such as a
         threshold or raw eigenvalues.
+    least, most
+        The range of possible values. A prediction that leaves its range by more than its accuracy is an error and is never returned.
 
     Examples
     --------
     >>> observable("largest eigenvalue", r"\\lambda_{\\max}", rate=2 / 3).long_name
     'largest eigenvalue'
     """
-    return Observable(long_name, symbol, rate, scalar, dims, compared)
+    return Observable(long_name, symbol, rate, scalar, dims, compared, least, most)
 
 
-VOCABULARY: dict[str, Observable] = {name: Observable(*words) for name, words in OBSERVABLES.items()}
+VOCABULARY: dict[str, Observable] = {
+    name: observable(*words, least=RANGES[name][0], most=RANGES[name][1]) if name in RANGES else observable(*words)
+    for name, words in OBSERVABLES.items()
+}
 """Observables with the same meaning in every law that has them."""
 
 
@@ -323,7 +343,7 @@ def declared(names: Collection[str]) -> dict[str, Observable]:
     >>> declared(("bias", "variance"))["bias"].long_name
     'squared bias given the inputs'
     >>> declared({"bias": observable(rate=2.0)})["bias"]
-    Observable(long_name='squared bias given the inputs', symbol='B', rate=2.0, scalar=False, dims=None, compared=True)
+    Observable(long_name='squared bias given the inputs', symbol='B', rate=2.0, scalar=False, dims=None, compared=True, least=0.0, most=inf)
     """
     metas: Mapping[str, Observable] = names if isinstance(names, Mapping) else dict.fromkeys(names, Observable())
     return {name: _with_shared_words(name, meta) for name, meta in metas.items()}
@@ -341,7 +361,8 @@ def _with_shared_words(name: str, meta: Observable) -> Observable:
         raise TypeError(
             f"observable {name!r} is not in the shared vocabulary: declare it as {name}=observable('what it is', 'symbol')"
         )
-    return replace(known, rate=meta.rate, scalar=meta.scalar, dims=meta.dims, compared=meta.compared)
+    least, most = max(known.least, meta.least), min(known.most, meta.most)
+    return replace(known, rate=meta.rate, scalar=meta.scalar, dims=meta.dims, compared=meta.compared, least=least, most=most)
 
 
 def apportion(size: int, weights: ArrayLike) -> NDArray[np.int64]:

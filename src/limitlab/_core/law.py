@@ -16,6 +16,7 @@ therefore changes the random numbers.
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
@@ -32,7 +33,7 @@ from limitlab._core.cost import Cost
 from limitlab._core.declaration import Declaration
 from limitlab._core.draws import Draw, checked_seed, checked_size, computation_hash
 from limitlab._core.files import resumable
-from limitlab._core.results import scale_of, stacked, to_dataset
+from limitlab._core.results import absolute_errors, scale_of, stacked, to_dataset
 from limitlab.errors import NotComputable, Refused, TooCostly
 
 if TYPE_CHECKING:
@@ -126,7 +127,9 @@ class Law(Declaration):
             if (other := replacement(error, self)) is not None:
                 raise other from error
             raise
-        return self._shaped(values, arrays)
+        shaped = self._shaped(values, arrays)
+        check_ranges(self, shaped)
+        return shaped
 
     def estimated_errors(self) -> dict[str, float]:
         """Return estimated numerical errors, by observable, of a prediction that does not state its accuracy.
@@ -280,6 +283,9 @@ class Law(Declaration):
 FAILURES = (ArithmeticError, ValueError, RuntimeError, MemoryError)
 """Types of errors that extreme numbers cause. Errors of other types are mistakes in a program and stay as they are."""
 
+ROUNDING = 1e-12
+"""How far rounding may take an observable of scale 1 out of its range, as in 1 - 1 + 1e-13."""
+
 EXTREME = 1e4
 """The factor between a parameter and its default above which an error message names the parameter first."""
 
@@ -294,10 +300,15 @@ def replacement(error: Exception, law: Declaration, size: int | None = None) -> 
         return TooCostly(f"{where} needs more memory than is available: choose a smaller size, or fewer points")
     if is_intended(error):
         return None
+    return _not_computable(law, where)
+
+
+def _not_computable(law: Declaration, where: str, detail: str = "") -> NotComputable:
+    """Return the error for numbers that floating-point arithmetic does not give, with the parameters to move."""
     extremes = _extremes(law)
     at = f" at {', '.join(f'{name} = {value!r}' for name, value in extremes.items())}" if extremes else ""
     towards = ", ".join(f"{name} towards {_default(law, name)}" for name in extremes) or "a parameter"
-    return NotComputable(f"{where} cannot be computed{at} in floating-point numbers: move {towards}")
+    return NotComputable(f"{where} cannot be computed{at} in floating-point numbers{detail}: move {towards}")
 
 
 def is_intended(error: Exception) -> bool:
@@ -329,6 +340,40 @@ def check_divergence(law: Declaration, values: Mapping[str, Any], size: int) -> 
             f"the experiment of {type(law).__name__} {where} diverges ({', '.join(bad)}): choose a larger size, a smaller step or "
             "parameters closer to their defaults"
         )
+
+
+def check_ranges(law: Declaration, values: Mapping[str, Any]) -> None:
+    """Raise `NotComputable` if an observable of a prediction leaves its declared range by more than its numerical error.
+
+    If the prediction does not state its accuracy, the observable may leave the range by a millionth of its scale.
+    """
+    errors = None
+    for name, least, most in _ranges(type(law)):
+        if name not in values:
+            continue
+        array = np.asarray(values[name])
+        if not array.size or not (array.min() < least or array.max() > most):  # NaN has a check of its own
+            continue
+        if errors is None:
+            metas = type(law).all_outputs()
+            errors = absolute_errors(
+                {key: np.asarray(value) for key, value in values.items() if key in metas}, values.get("accuracy")
+            )
+        scale, error = scale_of(array), errors.get(name, math.inf)
+        allowance = max(ROUNDING * max(scale, 1.0), error if math.isfinite(error) else 1e-6 * scale)
+        if (excess := max(least - array.min(), array.max() - most)) > allowance:
+            known = type(law).all_outputs()[name].range
+            raise _not_computable(law, type(law).__name__, f": {name} would leave its range ({known}) by {excess:.2g}")
+
+
+@functools.cache
+def _ranges(law: type[Declaration]) -> tuple[tuple[str, float, float], ...]:
+    """Return the observables with a bounded range, with both ends."""
+    return tuple(
+        (name, meta.least, meta.most)
+        for name, meta in law.all_outputs().items()
+        if math.isfinite(meta.least) or math.isfinite(meta.most)
+    )
 
 
 def _raised_in(error: Exception) -> str:

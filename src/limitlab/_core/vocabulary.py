@@ -6,6 +6,8 @@ declare another symbol. A name that only one law uses is described in the declar
 
 from __future__ import annotations
 
+from math import inf
+
 PARAMETERS: dict[str, tuple[str, str]] = {
     # data
     "samples": ("number of samples", "n"),
@@ -122,6 +124,26 @@ OBSERVABLES: dict[str, tuple[str, str]] = {
     "top_gradient_eigenvalue": ("largest eigenvalue of a gradient block", r"\lambda_1(G)"),
 }
 """Long name and LaTeX symbol of the observables that several laws share. Squared errors carry no factor 1/2."""
+
+RANGES: dict[str, tuple[float, float]] = {
+    **dict.fromkeys(
+        (
+            *("test_error", "risk", "excess_risk", "train_error", "bias", "variance", "squared_bias"),
+            *("effective_ridge", "coefficient_norm", "smallest_eigenvalue", "largest_eigenvalue", "second_moment"),
+            *("stieltjes_transform", "objective", "largest_deviation", "largest_deviation_std", "residual"),
+        ),
+        (0.0, inf),
+    ),
+    **dict.fromkeys(
+        (
+            *("degrees_of_freedom", "atom", "cdf", "classification_error", "support_fraction"),
+            *("span_alignment", "hessian_alignment", "gradient_alignment"),
+        ),
+        (0.0, 1.0),
+    ),
+    "mean_overlap": (-1.0, 1.0),
+}
+"""Smallest and largest possible value of shared observables. An observable that is not in the list may be any number."""
 
 FORMER_NAMES = {
     "noise": "weight_noise",

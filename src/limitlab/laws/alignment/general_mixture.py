@@ -151,10 +151,14 @@ class GeneralMixtureAlignment(Law):
         "hessian_alignment": observable(),
         "gradient_alignment": observable(),
         "hessian_outside": observable(
-            "largest share of a Hessian block outside the span of the means, in operator norm", r"\varepsilon(H_{bc})"
+            "largest share of a Hessian block outside the span of the means, in operator norm",
+            r"\varepsilon(H_{bc})",
+            least=0,
         ),
         "gradient_outside": observable(
-            "largest share of a gradient block outside the span of the means, in operator norm", r"\varepsilon(G_{bc})"
+            "largest share of a gradient block outside the span of the means, in operator norm",
+            r"\varepsilon(G_{bc})",
+            least=0,
         ),
         "top_hessian_eigenvalue": observable(),
         "top_gradient_eigenvalue": observable(),

@@ -88,17 +88,21 @@ class MixtureAlignment(Law):
         "overlap_other": observable(
             "overlap of a weight vector with the mean of another class", r"\langle x^c,\mu_b\rangle"
         ),
-        "spread": observable("squared length of the weights orthogonal to the means, differences between classes", "q"),
-        "common_spread": observable("squared length of the weights orthogonal to the means, common to all classes", "r"),
+        "spread": observable(
+            "squared length of the weights orthogonal to the means, differences between classes", "q", least=0
+        ),
+        "common_spread": observable(
+            "squared length of the weights orthogonal to the means, common to all classes", "r", least=0
+        ),
         "span_alignment": observable(),
         "hessian_alignment": observable(),
         "gradient_alignment": observable(),
         "top_hessian_eigenvalue": observable(),
         "top_gradient_eigenvalue": observable(),
-        "hessian_edge": observable("right edge of the bulk of a Hessian block", r"z_*(H)", rate=2 / 3),
-        "gradient_edge": observable("right edge of the bulk of a gradient block", r"z_*(G)", rate=2 / 3),
-        "hessian_outliers": observable("outliers of a Hessian block"),
-        "gradient_outliers": observable("outliers of a gradient block"),
+        "hessian_edge": observable("right edge of the bulk of a Hessian block", r"z_*(H)", rate=2 / 3, least=0),
+        "gradient_edge": observable("right edge of the bulk of a gradient block", r"z_*(G)", rate=2 / 3, least=0),
+        "hessian_outliers": observable("outliers of a Hessian block", least=0),
+        "gradient_outliers": observable("outliers of a gradient block", least=0),
     }
     simulation = Experiment("dimension d", sizes=(60, 120, 240), draws=80)
     # The step is not 1. Times are early and late. With few test samples some outliers lie in the bulk, with many test samples none

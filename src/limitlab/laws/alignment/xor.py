@@ -118,11 +118,13 @@ class XorAlignment(Law):
         ),
         "second_layer_hessian": observable("mean outlier of the second layer's Hessian block", "H_{vv}"),
         "second_layer_gradient": observable("mean outlier of the second layer's gradient block", "G_{vv}"),
-        "second_layer_outliers": observable("outliers of the second layer's Hessian block"),
+        "second_layer_outliers": observable("outliers of the second layer's Hessian block", least=0),
         "first_layer_alignment": observable(
-            "alignment of a neuron's weights with its two outliers", r"\rho(W_i,E_2)", rate=(1, 2)
+            "alignment of a neuron's weights with its two outliers", r"\rho(W_i,E_2)", rate=(1, 2), least=0, most=1
         ),
-        "second_layer_alignment": observable("alignment of the second layer with its outliers", r"\rho(v,E)", rate=(1, 2)),
+        "second_layer_alignment": observable(
+            "alignment of the second layer with its outliers", r"\rho(v,E)", rate=(1, 2), least=0, most=1
+        ),
     }
     simulation = Experiment("dimension N of the inputs", sizes=(50, 100, 200), draws=80, rate=1.0)
     # The step is not 1. With three captured clusters the two pairs of clusters contribute differently

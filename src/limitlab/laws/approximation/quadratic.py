@@ -144,9 +144,9 @@ class QuadraticTarget(Law):
     references = ("ghorbani2019limitations",)
     page = "approximation"
     observables = {
-        "relative_risk": observable("risk over the variance of the target", r"R/\mathrm{Var}f_*"),
+        "relative_risk": observable("risk over the variance of the target", r"R/\mathrm{Var}f_*", least=0, most=1),
         "relative_risk_exact": observable(
-            "mean of the relative risk at this dimension", r"\mathbb{E}R/\mathrm{Var}f_*", rate=math.inf
+            "mean of the relative risk at this dimension", r"\mathbb{E}R/\mathrm{Var}f_*", rate=math.inf, least=0, most=1
         ),
     }
     simulation = Experiment(

@@ -53,7 +53,9 @@ class SampledMeasure(Law):
     references = ("barron1993universal",)
     page = "finite_width"
     observables = {
-        "squared_error": observable("N times the mean squared error of N sampled neurons", r"N\,\mathbb{E}|f_N-f|^2")
+        "squared_error": observable(
+            "N times the mean squared error of N sampled neurons", r"N\,\mathbb{E}|f_N-f|^2", least=0
+        )
     }
     simulation = Experiment("number of neurons N", sizes=(5, 20, 80), draws=60, rate=float("inf"))
     # Neurons of both signs and unequal shares, then more neurons, whose contributions cancel in part

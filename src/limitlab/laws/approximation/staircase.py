@@ -67,9 +67,11 @@ class Staircase(Law):
     references = ("ghorbani2021linearized", "mei2022generalization", "canatar2021spectral")
     page = "approximation"
     observables = {
-        "unexplained": observable("unexplained share of a target of this degree", r"r_k"),
+        "unexplained": observable("unexplained share of a target of this degree", r"r_k", least=0),
         **shared("effective_ridge", "excess_risk", scalar=True),
-        "second_degrees_of_freedom": observable("second degrees of freedom per sample", r"\mathrm{df}_2/n", scalar=True),
+        "second_degrees_of_freedom": observable(
+            "second degrees of freedom per sample", r"\mathrm{df}_2/n", scalar=True, least=0
+        ),
     }
     simulation = Experiment(
         "dimension d; width and samples grow like the whole power of d that is nearest to theirs",

@@ -122,9 +122,9 @@ class CircleMeanField(Law):
     references = ("geshkovski2025mathematical", "sander2022sinkformers")
     page = "attention"
     observables = {
-        "cos1": observable("first cosine moment", r"\mathbb{E}\cos\theta"),
-        "sin1": observable("first sine moment", r"\mathbb{E}\sin\theta"),
-        "cos2": observable("second cosine moment", r"\mathbb{E}\cos 2\theta"),
+        "cos1": observable("first cosine moment", r"\mathbb{E}\cos\theta", least=-1, most=1),
+        "sin1": observable("first sine moment", r"\mathbb{E}\sin\theta", least=-1, most=1),
+        "cos2": observable("second cosine moment", r"\mathbb{E}\cos 2\theta", least=-1, most=1),
     }
     simulation = Experiment("number of tokens n", sizes=(100, 200, 400), draws=40)
     # The densities have two harmonics with both phases; one point is unnormalised attention

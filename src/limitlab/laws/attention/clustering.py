@@ -93,7 +93,7 @@ class TokenClustering(Law):
     references = ("geshkovski2025mathematical",)
     page = "attention"
     observables = {
-        "pair_probability": observable("share of pairs of tokens that have merged", r"P_{\mathrm{pair}}"),
+        "pair_probability": observable("share of pairs of tokens that have merged", r"P_{\mathrm{pair}}", least=0, most=1),
         **shared("mean_overlap"),
     }
     simulation = Experiment(

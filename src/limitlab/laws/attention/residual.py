@@ -88,8 +88,8 @@ class ResidualFlow(Law):
     references = ("chen2018neural", "haber2017stable")
     page = "attention"
     observables = {
-        "output_norm": observable("mean square of the output", r"|x_L|^2/d"),
-        "displacement": observable("mean squared distance from the input", r"|x_L - x_0|^2/d"),
+        "output_norm": observable("mean square of the output", r"|x_L|^2/d", least=0),
+        "displacement": observable("mean squared distance from the input", r"|x_L - x_0|^2/d", least=0),
     }
     simulation = Experiment("number of layers L", draws=80)
     # The weights are noisy, and the horizon is not 1

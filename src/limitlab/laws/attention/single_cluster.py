@@ -79,7 +79,9 @@ class SingleCluster(Law):
     references = ("geshkovski2025mathematical",)
     page = "attention"
     observables = {
-        "smallest_overlap": observable("smallest overlap of two tokens", r"\min_{ij}\langle x_i, x_j\rangle"),
+        "smallest_overlap": observable(
+            "smallest overlap of two tokens", r"\min_{ij}\langle x_i, x_j\rangle", least=-1, most=1
+        ),
         **shared("mean_overlap"),
     }
     simulation = Experiment(

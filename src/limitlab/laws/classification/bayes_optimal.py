@@ -92,8 +92,10 @@ class BayesOptimal(Law):
         "excess_risk_gamp": _of_message_passing("R", "mean squared error on a new noiseless label"),
         # no known algorithm has the error of the best method at all parameters, so no experiment measures this error
         "overlap": observable("overlap", "q", compared=False),
-        "precision": observable("precision of the effective observation of a coefficient", r"\hat q", compared=False),
-        "estimation_error": observable("mean squared error of the coefficients", "1-q", compared=False),
+        "precision": observable(
+            "precision of the effective observation of a coefficient", r"\hat q", compared=False, least=0
+        ),
+        "estimation_error": observable("mean squared error of the coefficients", "1-q", compared=False, least=0),
         **shared("classification_error", "test_error", "excess_risk", compared=False),
     }
     simulation = Experiment("number of coefficients p", sizes=(150, 300, 600), draws=40)

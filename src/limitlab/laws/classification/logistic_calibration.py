@@ -66,17 +66,17 @@ class LogisticCalibration(HasBayesError):
     references = ("sur2019modern", "candes2020phase", "zhao2022asymptotic", "salehi2019impact")
     page = "logistic_calibration"
     observables = {
-        "exists": observable("whether the fit exists", ""),
+        "exists": observable("whether the fit exists", "", least=0, most=1),
         "bias_factor": observable("factor by which coefficients are inflated", r"\alpha_*"),
-        "noise_scale": observable("spread of a coefficient, times the root of n", r"\sigma_*"),
+        "noise_scale": observable("spread of a coefficient, times the root of n", r"\sigma_*", least=0),
         "fitted_intercept": observable("fitted intercept", "b"),
-        "leverage_scale": observable("influence of a sample on its own score", "V"),
+        "leverage_scale": observable("influence of a sample on its own score", "V", least=0),
         "calibration_slope": observable("slope of new labels on the fitted score", r"s_{\mathrm{cal}}"),
         "calibration_intercept": observable("intercept of new labels on the fitted score", r"a_{\mathrm{cal}}"),
-        "auc": observable("probability that a case scores above a control", r"\mathrm{AUC}"),
+        "auc": observable("probability that a case scores above a control", r"\mathrm{AUC}", least=0, most=1),
         **shared("classification_error"),
-        "log_loss": observable("mean log-loss on a new label", r"\mathcal{L}"),
-        "brier_score": observable("mean squared error of the fitted risk", r"\mathrm{BS}"),
+        "log_loss": observable("mean log-loss on a new label", r"\mathcal{L}", least=0),
+        "brier_score": observable("mean squared error of the fitted risk", r"\mathrm{BS}", least=0, most=1),
         **shared("train_loss"),
     }
     simulation = Experiment("number of predictors p", sizes=(20, 40, 80), draws=60)

@@ -94,7 +94,7 @@ class Perceptron(Law):
         **shared("margin", "support_fraction"),
         # not compared, because R^2/p - 1 falls like sqrt(log(n)/p), too slowly for the sizes of an experiment
         "mistake_bound": observable(
-            "bound on the mistakes, per dimension for random inputs", r"R^2/(\kappa^2 p)", compared=False
+            "bound on the mistakes, per dimension for random inputs", r"R^2/(\kappa^2 p)", compared=False, least=0
         ),
         "mistakes": observable("mistakes of the perceptron, per dimension for random inputs", r"k/p", compared=False),
         "largest_ratio": observable("largest number of mistakes over its bound", r"k\kappa^2/R^2", compared=False),

@@ -151,7 +151,7 @@ class RandomFeaturesMargin(FeatureClassifier):
     page = "margins"
     observables = {
         **shared("separable", "margin", "classification_error", "support_fraction"),
-        "latent_correlation": observable("correlation of the features with the latent label", r"\rho"),
+        "latent_correlation": observable("correlation of the features with the latent label", r"\rho", least=-1, most=1),
     }
     simulation = Experiment(sizes=(30, 60, 120), draws=40)
     revision = 3

@@ -113,10 +113,10 @@ class LeastSquaresDescent(Law):
     references = ("hastie2022surprises",)
     page = "implicit_bias"
     observables = {
-        "largest_step": observable("steps below this converge", r"\eta_{\max}", rate=2 / 3),
-        "best_rate": observable("factor per step at the best step", r"\rho", rate=2 / 3),
+        "largest_step": observable("steps below this converge", r"\eta_{\max}", rate=2 / 3, least=0),
+        "best_rate": observable("factor per step at the best step", r"\rho", rate=2 / 3, least=0, most=1),
         "distance": observable(
-            "distance to the end of descent over that of its start", r"|\theta_t - \hat\theta|", rate=2 / 3
+            "distance to the end of descent over that of its start", r"|\theta_t - \hat\theta|", rate=2 / 3, least=0
         ),
         **shared("coefficient_norm", "bias", "variance", "excess_risk"),
     }

@@ -63,7 +63,7 @@ class LogisticDescent(LabelledLaw):
     page = "implicit_bias"
     observables = {
         **shared("margin"),
-        "norm_growth": observable("norm of the weights over log t", r"|w|/\log t"),
+        "norm_growth": observable("norm of the weights over log t", r"|w|/\log t", least=0),
         "gap_product": observable("direction gap times log t over its constant", r"|w/|w| - \hat w/|\hat w||\,\log t/C"),
     }
     simulation = Experiment("number of features p", sizes=(24, 48, 96), draws=50)

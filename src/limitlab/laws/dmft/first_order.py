@@ -81,7 +81,7 @@ class FirstOrderDynamics(Law):
         "test_error": observable(),
         **shared("train_loss"),
         "test_loss": observable("mean loss on a new sample", r"\mathcal{L}"),
-        "norm": observable("mean squared norm of the neurons", r"|\theta|^2"),
+        "norm": observable("mean squared norm of the neurons", r"|\theta|^2", least=0),
         **shared("overlap", "correlation"),
     }
     simulation = Experiment(draws=30)

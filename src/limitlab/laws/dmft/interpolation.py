@@ -50,7 +50,7 @@ class InterpolationTransition(PureNoise):
     )
     observables = {
         **shared("train_error"),
-        "threshold": observable("threshold of interpolation", r"\gamma_{GF}", scalar=True, compared=False),
+        "threshold": observable("threshold of interpolation", r"\gamma_{GF}", scalar=True, compared=False, least=0),
     }
     simulation = Experiment(sizes=(30, 60, 120), draws=150)
 

@@ -120,7 +120,7 @@ class MiddleRegime(PureNoise):
     assumptions = ("pure noise, centred activation, a_j(0) = a_0", "neurons that are orthogonal at the start")
     observables = {
         **shared("second_layer"),
-        "correlation_with_start": observable("correlation of a neuron with its start", "C_d(t,0)"),
+        "correlation_with_start": observable("correlation of a neuron with its start", "C_d(t,0)", least=-1, most=1),
         "clock": observable("time of the spin model", "s"),
     }
     simulation = Experiment(

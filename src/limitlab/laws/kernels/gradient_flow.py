@@ -236,7 +236,7 @@ class KernelGradientFlow(Law):
     observables = {
         **shared("train_error"),
         "test_output": observable("mean output at the first test input", r"\mathbb{E} f_t(x)"),
-        "test_square": observable("mean squared output over test inputs and starts", r"\mathbb{E} f_t(x)^2"),
+        "test_square": observable("mean squared output over test inputs and starts", r"\mathbb{E} f_t(x)^2", least=0),
     }
     simulation = Experiment("width m of every hidden layer", sizes=(32, 64, 128), draws=40)
     # Two and three layers, two activations, steps that are not small, biases, labels above 1

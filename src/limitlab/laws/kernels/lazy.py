@@ -223,13 +223,13 @@ class LazyTraining(Law):
     page = "lazy_training"
     observables = {
         "smallest_singular_value": observable(
-            "smallest singular value of the Jacobian at the start", r"s_{\min}", scalar=True
+            "smallest singular value of the Jacobian at the start", r"s_{\min}", scalar=True, least=0
         ),
         "largest_singular_value": observable(
-            "largest singular value of the Jacobian at the start", r"s_{\max}", scalar=True
+            "largest singular value of the Jacobian at the start", r"s_{\max}", scalar=True, least=0
         ),
         **shared("train_error"),
-        "squared_distance": observable("squared distance of the weights from the start", r"|\theta_t-\theta_0|^2"),
+        "squared_distance": observable("squared distance of the weights from the start", r"|\theta_t-\theta_0|^2", least=0),
         "certified_ratio": observable(
             "4 L Delta / s_min^2, below 1 where the certificate holds", r"4L\Delta/s_{\min}^2", scalar=True, compared=False
         ),

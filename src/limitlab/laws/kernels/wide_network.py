@@ -49,10 +49,12 @@ class WideNetwork(Law):
     references = ("neal1996bayesian", "jacot2018neural", "lee2018deep")
     page = "tangent_kernels"
     observables = {
-        "output_variance": observable("variance of the output at the first input", r"\Sigma^{L}(x,x)"),
+        "output_variance": observable("variance of the output at the first input", r"\Sigma^{L}(x,x)", least=0),
         "output_covariance": observable("covariance of the outputs at two inputs", r"\Sigma^{L}(x,x')"),
-        "characteristic": observable("mean cosine of the mean of the outputs at two inputs", r"\mathbb{E}\cos\frac{f+f'}2"),
-        "tangent_own": observable("tangent kernel of the first input with itself", r"\Theta^{L}(x,x)"),
+        "characteristic": observable(
+            "mean cosine of the mean of the outputs at two inputs", r"\mathbb{E}\cos\frac{f+f'}2", least=-1, most=1
+        ),
+        "tangent_own": observable("tangent kernel of the first input with itself", r"\Theta^{L}(x,x)", least=0),
         "tangent_pair": observable("tangent kernel of two inputs", r"\Theta^{L}(x,x')"),
     }
     simulation = Experiment("width m of every hidden layer", sizes=(32, 64, 128), draws=60)

@@ -121,7 +121,7 @@ class LinearNetwork(Law):
     page = "landscapes"
     observables = {
         "modes": observable("strength of a singular mode of the network", "a_k"),
-        "half_time": observable("time at which a mode has half its strength", "t_k", dims=("mode",)),
+        "half_time": observable("time at which a mode has half its strength", "t_k", dims=("mode",), least=0),
     }
     simulation = Experiment("number of samples n", sizes=(100, 200, 400), draws=60)
     # Modes at different stages: learned, rising, and still small

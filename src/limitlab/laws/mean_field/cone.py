@@ -87,8 +87,8 @@ class ConeFlow(Law):
     page = "landscapes"
     observables = {
         **shared("risk"),
-        "zero_risk": observable("risk of the network 0", r"\mathbb{E}\,y^2"),
-        "lower_bound": observable("mean square of the negative labels", r"\mathbb{E}\,\min(y,0)^2"),
+        "zero_risk": observable("risk of the network 0", r"\mathbb{E}\,y^2", least=0),
+        "lower_bound": observable("mean square of the negative labels", r"\mathbb{E}\,\min(y,0)^2", least=0),
     }
     simulation = Experiment("number of neurons N", sizes=(10, 20, 40), draws=10, rate=1.0)
     # Two angles without symmetry. The second layers are positive, because with both signs the limit is 0

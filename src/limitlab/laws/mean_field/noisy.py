@@ -82,7 +82,7 @@ class NoisyMeanField(Law):
         "mean": observable("mean weight along the teacher", "m"),
         **shared("second_moment"),
         "stationary_excess": observable(
-            "regularised risk at rest minus its minimum", r"R_\lambda - \min R_\lambda", rate=math.inf, scalar=True
+            "regularised risk at rest minus its minimum", r"R_\lambda - \min R_\lambda", rate=math.inf, scalar=True, least=0
         ),
     }
     simulation = Experiment("number of neurons N", sizes=(50, 100, 200), draws=80)

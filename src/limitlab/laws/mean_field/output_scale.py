@@ -87,10 +87,14 @@ class OutputScale(Law):
     page = "mean_field"
     observables = {
         **shared("risk"),
-        "kernel_change": observable("relative change of the tangent kernel", r"|H_t - H_0|/|H_0|"),
-        "weight_displacement": observable("root mean square distance of a neuron from its start", r"|\theta_t-\theta_0|"),
+        "kernel_change": observable("relative change of the tangent kernel", r"|H_t - H_0|/|H_0|", least=0),
+        "weight_displacement": observable(
+            "root mean square distance of a neuron from its start", r"|\theta_t-\theta_0|", least=0
+        ),
         "linearisation_distance": observable(
-            "distance of the residuals from those of the linearised network, relative to the labels", r"|u-u_{\rm lin}|/|y|"
+            "distance of the residuals from those of the linearised network, relative to the labels",
+            r"|u-u_{\rm lin}|/|y|",
+            least=0,
         ),
     }
     simulation = Experiment("number of neurons N", sizes=(200, 400, 800), draws=320)

@@ -131,7 +131,7 @@ class MeanFieldParticles(Law):
     page = "mean_field"
     observables = {
         **shared("risk"),
-        "risk_fluctuation": observable("variance of the risk times the number of neurons", r"N\,\mathrm{Var}\,R_N"),
+        "risk_fluctuation": observable("variance of the risk times the number of neurons", r"N\,\mathrm{Var}\,R_N", least=0),
         "risk_bias": observable("mean of the risk minus its limit, times the number of neurons", r"N(\mathbb{E}R_N - R)"),
     }
     simulation = Experiment("number of neurons N", sizes=(8, 16, 32), draws=120)

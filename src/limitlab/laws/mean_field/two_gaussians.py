@@ -58,8 +58,8 @@ class TwoGaussians(Law):
     page = "mean_field"
     observables = {
         **shared("risk"),
-        "mean_radius": observable("mean length of the weights", r"\mathbb{E}\,r"),
-        "radius_spread": observable("standard deviation of the length of the weights", r"\mathrm{sd}(r)"),
+        "mean_radius": observable("mean length of the weights", r"\mathbb{E}\,r", least=0),
+        "radius_spread": observable("standard deviation of the length of the weights", r"\mathrm{sd}(r)", least=0),
     }
     simulation = Experiment("number of neurons N (the step is `step` / N)", sizes=(50, 100, 200), draws=160, rate=1.0)
     # Unequal classes, levels that are not opposite, and both signs of Delta; in few dimensions small networks are close to the limit

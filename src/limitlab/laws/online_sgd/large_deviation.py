@@ -116,7 +116,7 @@ class SgdLargeDeviation(Law):
     assumptions = ("quadratic loss in one dimension", "independent symmetric noise of variance 1")
     references = ("freidlin2012random",)
     page = "sgd_steps"
-    observables = {"rate": observable("minus step times log probability of the deviation", "I")}
+    observables = {"rate": observable("minus step times log probability of the deviation", "I", least=0)}
     simulation = Experiment(
         "1/step, steps per unit of time",
         sizes=(80, 160, 320),

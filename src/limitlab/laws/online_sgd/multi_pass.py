@@ -57,8 +57,10 @@ class MultiPassLeastSquares(LinearModel):
     page = "multi_pass_least_squares"
     observables = {
         **shared("train_error", "excess_risk", "test_error"),
-        "descent_train_error": observable("train error of gradient descent with the same step", r"E_{\mathrm{train}}^{GD}"),
-        "descent_excess_risk": observable("excess risk of gradient descent with the same step", r"R^{GD}"),
+        "descent_train_error": observable(
+            "train error of gradient descent with the same step", r"E_{\mathrm{train}}^{GD}", least=0
+        ),
+        "descent_excess_risk": observable("excess risk of gradient descent with the same step", r"R^{GD}", least=0),
     }
     simulation = replace(LinearModel.simulation, sizes=(40, 80, 160))
     # More samples than features, with two groups; then fewer samples than features, with batches without replacement

@@ -261,7 +261,7 @@ class SpikedTensorDiffusion(_Spiked):
     regime = "N -> infinity with step c/N at fixed c, overlap of order N^(-1/2)"
     page = "spiked_tensor"
     observables = {
-        "overlap_variance": observable("variance of the overlap times the dimension", r"N\,\mathbb{E}\,m^2"),
+        "overlap_variance": observable("variance of the overlap times the dimension", r"N\,\mathbb{E}\,m^2", least=0),
         **shared("residual"),
     }
     simulation = replace(_Spiked.simulation, sizes=(200, 400, 800), draws=80)

@@ -116,7 +116,9 @@ class StreamingLeastSquares(GroupedSignal):
     page = "streaming_least_squares"
     observables = {
         **shared("excess_risk", "test_error"),
-        "average_excess_risk": observable("mean squared error on a new noiseless label of the average iterate", r"\bar R"),
+        "average_excess_risk": observable(
+            "mean squared error on a new noiseless label of the average iterate", r"\bar R", least=0
+        ),
     }
     simulation = Experiment("dimension d", draws=40)
     # The limit with an average; the exact law with signs and momentum; the exact law with excess kurtosis and an average

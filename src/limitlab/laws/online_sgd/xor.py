@@ -184,9 +184,9 @@ class XorMixture(Law):
     references = ("benarous2022high",)
     page = "xor"
     observables = {
-        "success_probability": observable("probability that all four clusters are found", "p_K"),
-        "captured_classes": observable("number of clusters found", ""),
-        "data_loss": observable("mean logistic loss on the four centres", r"\mathcal{L}"),
+        "success_probability": observable("probability that all four clusters are found", "p_K", least=0, most=1),
+        "captured_classes": observable("number of clusters found", "", least=0, most=4),
+        "data_loss": observable("mean logistic loss on the four centres", r"\mathcal{L}", least=0),
     }
     simulation = Experiment("dimension N of the inputs", rate=0.5)
     revision = 2

@@ -89,7 +89,9 @@ class Distillation(LinearModel):
     references = ("ildiz2025high", "mobahi2020self", "pareek2024understanding", "hastie2022surprises")
     page = "learning_from_models"
     observables = {
-        "teacher_excess_risk": observable("mean squared error of the teacher on a new noiseless label", r"R_{\mathrm{t}}"),
+        "teacher_excess_risk": observable(
+            "mean squared error of the teacher on a new noiseless label", r"R_{\mathrm{t}}", least=0
+        ),
         **shared("excess_risk", "bias", "variance"),
         "gain": observable("excess risk of the teacher minus excess risk of the student", r"R_{\mathrm{t}}-R"),
     }

@@ -252,8 +252,8 @@ class Ridge(LinearModel):
     observables = {
         **shared("bias", "variance", "excess_risk", "test_error", "train_error"),
         **shared("degrees_of_freedom", "effective_ridge", "coefficient_norm"),
-        "gcv": observable("generalised cross-validation score", r"\mathrm{GCV}"),
-        "average_bias": observable("squared bias of the predictor averaged over training sets", r"\bar B"),
+        "gcv": observable("generalised cross-validation score", r"\mathrm{GCV}", least=0),
+        "average_bias": observable("squared bias of the predictor averaged over training sets", r"\bar B", least=0),
     }
     # Unequal shares, eigenvalues and energies on both sides of ratio 1, and a penalty that shrinks to a start.
     points = (

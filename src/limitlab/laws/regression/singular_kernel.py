@@ -209,7 +209,7 @@ class SingularKernelSmoother(Law):
     page = "local_averages"
     observables = {
         **shared("mean_bias", "squared_bias", "variance", "excess_risk"),
-        "empty_probability": observable("probability that no sample is within the bandwidth", r"P_0"),
+        "empty_probability": observable("probability that no sample is within the bandwidth", r"P_0", least=0, most=1),
     }
     simulation = Experiment("number of independent training sets", sizes=(400, 800, 1600), rate=math.inf)
     # Drawn and averaged labels, and a target that does not vanish at the tip; no exponent is 1.

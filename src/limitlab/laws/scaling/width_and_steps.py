@@ -82,9 +82,11 @@ class PowerLawScaling(Law):
     page = "power_law_scaling"
     observables = {
         **shared("excess_risk", "test_error"),
-        "forcing": observable("mean loss of gradient descent with the noise of batches left out", r"F_k"),
+        "forcing": observable("mean loss of gradient descent with the noise of batches left out", r"F_k", least=0),
         "kernel": observable("response of the loss to earlier noise of batches", r"K_k"),
-        "floor": observable("loss that no training of this width removes", r"P_\infty", scalar=True, rate=SHRINKING),
+        "floor": observable(
+            "loss that no training of this width removes", r"P_\infty", scalar=True, rate=SHRINKING, least=0
+        ),
         "effective_ridge": observable(scalar=True, rate=SHRINKING),
     }
     simulation = Experiment("width d", sizes=(25, 50, 100), draws=100)

@@ -76,7 +76,7 @@ class SquareMatrixEdge(Law):
     references = ("edelman1988eigenvalues",)
     page = "spectra"
     observables = {
-        "smallest": observable("mean of n times the smallest eigenvalue", r"\mathbb{E}\,n\lambda_{\min}"),
+        "smallest": observable("mean of n times the smallest eigenvalue", r"\mathbb{E}\,n\lambda_{\min}", least=0),
         "condition_number": observable(
             "mean logarithm of the condition number minus log n", r"\mathbb{E}\log\kappa-\log n", rate=2 / 3
         ),
