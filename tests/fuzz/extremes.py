@@ -134,12 +134,12 @@ def _checked_again(law: Law, changes: dict[str, Any], values: Any) -> tuple[str,
     """Compare a prediction with those at finer solver options and at neighbouring parameters."""
     names = [name for name in law.observed() if values[name].dtype.kind == "f"]
     stated = {name: values[name].attrs.get("numerical_error", math.inf) for name in names}
-    finer = law.finer()
+    try:
+        finer = law.finer()
+        better = finer.theory() if finer != law else values
+    except (ValueError, TooCostly, NotComputable):  # the finer options exceed their bounds or the limits
+        finer, better = law, values
     if finer != law:
-        try:
-            better = finer.theory()
-        except (Refused, TooCostly, NotComputable):
-            better = values
         for name in names:
             gap, scale = _gap(values[name], better[name])
             if gap > 3 * stated[name] + 1e-12 * scale:

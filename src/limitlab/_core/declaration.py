@@ -25,6 +25,7 @@ from pydantic_core import PydanticCustomError, ValidationError
 
 from limitlab._core.checks import numbers_in
 from limitlab._core.cost import Cost
+from limitlab._core.headline import Headline
 from limitlab._core.vocabulary import FORMER_NAMES, OBSERVABLES, PARAMETERS, RANGES
 from limitlab.errors import Refused, did_you_mean
 
@@ -441,6 +442,7 @@ class Declaration(BaseModel):
     observables: ClassVar[Collection[str]] = ()
     simulation: ClassVar[Experiment] = Experiment()
     points: ClassVar[tuple[Mapping[str, Any], ...]] = ({},)
+    headline: ClassVar[Headline | None] = None
     revision: ClassVar[int] = 1
     __written__: ClassVar[str | None] = None  # the docstring of the class in its file; see `own_docstring`
 

@@ -351,7 +351,8 @@ def check_ranges(law: Declaration, values: Mapping[str, Any]) -> None:
     for name, least, most in _ranges(type(law)):
         if name not in values:
             continue
-        array = np.asarray(values[name])
+        array = np.asarray(values[name], dtype=float)
+        array = array[np.isfinite(array)]  # infinite limits are allowed
         if not array.size or not (array.min() < least or array.max() > most):  # NaN has a check of its own
             continue
         if errors is None:

@@ -24,6 +24,7 @@ from .regression.gaussian_equivalence import GaussianEquivalence as GaussianEqui
 from .alignment.general_mixture import GeneralMixtureAlignment as GeneralMixtureAlignment
 from .kernels.layers.layer import GlobalAverage as GlobalAverage
 from .approximation._frank_wolfe import GreedyNetwork as GreedyNetwork
+from ._author import Headline as Headline
 from .dmft.interpolation import InterpolationTransition as InterpolationTransition
 from .kernels.gradient_flow import KernelGradientFlow as KernelGradientFlow
 from ._author import Law as Law
@@ -35,6 +36,7 @@ from .classification.logistic_calibration import LogisticCalibration as Logistic
 from .descent.logistic import LogisticDescent as LogisticDescent
 from .spectra.marchenko_pastur import MarchenkoPastur as MarchenkoPastur
 from .classification.margin_equivalence import MarginEquivalence as MarginEquivalence
+from ._author import Mark as Mark
 from .classification.max_margin import MaxMargin as MaxMargin
 from .mean_field.particles import MeanFieldParticles as MeanFieldParticles
 from .dmft.population import MeanFieldSingleIndex as MeanFieldSingleIndex
@@ -168,6 +170,7 @@ __all__ = [
     "GeneralMixtureAlignment",
     "GlobalAverage",
     "GreedyNetwork",
+    "Headline",
     "InterpolationTransition",
     "KernelGradientFlow",
     "Law",
@@ -179,6 +182,7 @@ __all__ = [
     "LogisticDescent",
     "MarchenkoPastur",
     "MarginEquivalence",
+    "Mark",
     "MaxMargin",
     "MeanFieldParticles",
     "MeanFieldSingleIndex",

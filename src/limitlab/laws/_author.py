@@ -3,6 +3,7 @@
 from limitlab._core.cost import Cost
 from limitlab._core.declaration import Experiment, observable, parameter, shared
 from limitlab._core.draws import Draw
+from limitlab._core.headline import Headline, Mark
 from limitlab._core.law import Law, Values
 from limitlab._core.registry import all_laws, find_law, load_laws
 from limitlab._core.results import CLOSED_FORM
@@ -12,7 +13,9 @@ __all__ = [
     "Cost",
     "Draw",
     "Experiment",
+    "Headline",
     "Law",
+    "Mark",
     "Values",
     "all_laws",
     "find_law",

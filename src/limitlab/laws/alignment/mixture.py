@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limitlab.errors import Refused
-from limitlab.laws import Draw, Experiment, Law, Values, observable, parameter
+from limitlab.laws import Draw, Experiment, Headline, Law, Values, observable, parameter
 from limitlab.laws.alignment.blocks import (
     BlockLaw,
     Matrix,
@@ -109,6 +109,17 @@ class MixtureAlignment(Law):
     points = (
         dict(classes=3, snr=25.0, regularizer=0.08, step=1.4, test_ratio=10.0, times=(2.0, 5.0)),
         dict(classes=6, snr=30.0, regularizer=0.05, step=0.7, test_ratio=5.0, times=(3.0, 6.0)),
+    )
+    headline = Headline(
+        "Weights rotate into the Hessian outliers",
+        x="times",
+        over=(0.05, 40.0, 41),
+        scale="log",
+        show=("hessian_alignment", "span_alignment"),
+        size=60,
+        draws=2,
+        places=(0.5, 2.0, 5.0, 10.0, 20.0, 40.0),
+        sliders=("snr", "classes"),
     )
 
     classes: int = parameter(10, "number of classes", symbol="k", least=2, most=64)

@@ -21,7 +21,7 @@ from pydantic import model_validator
 from pydantic_core import PydanticCustomError
 
 from limitlab.errors import Refused
-from limitlab.laws import CLOSED_FORM, Draw, Experiment, Law, Values, observable, parameter
+from limitlab.laws import CLOSED_FORM, Draw, Experiment, Headline, Law, Values, observable, parameter
 from limitlab.laws.online_sgd.xor import CRITICAL, class_flow, class_strength
 
 __all__ = ["XorAlignment"]
@@ -131,6 +131,17 @@ class XorAlignment(Law):
     points = (
         dict(width=6, regularizer=0.05, step=0.7, captured=4),
         dict(width=5, regularizer=0.07, step=1.3, captured=3),
+    )
+    headline = Headline(
+        "One outlier for every cluster found",
+        x="captured",
+        over=(1.0, 4.0, 41),
+        whole=True,
+        show=("second_layer_outliers",),
+        size=100,
+        draws=6,
+        places=(1.0, 2.0, 3.0, 4.0),
+        sliders=("width", "regularizer"),
     )
 
     width: int = parameter(6, symbol="K", least=1)

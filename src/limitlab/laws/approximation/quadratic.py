@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
 from limitlab.errors import NotComputable, Refused
-from limitlab.laws import CLOSED_FORM, Draw, Experiment, Law, Values, observable, parameter
+from limitlab.laws import CLOSED_FORM, Draw, Experiment, Headline, Law, Mark, Values, observable, parameter
 from limitlab.laws.approximation._quadratic_network import one_pass
 from limitlab.laws.approximation.exact import overlaps, pseudo_inverse, relu_kernel
 from limitlab.models.activations import Activation, hermite, moments
@@ -160,6 +160,20 @@ class QuadraticTarget(Law):
         dict(model="nt", width=3, eigenvalues=_SPECTRUM),
         dict(model="nn", width=3, eigenvalues=(1.0, 0.9, 0.8, 0.3, 0.25, 0.2, -0.2, -0.85)),
         dict(model="rf", width=12, eigenvalues=(1.0, 0.9, 0.8, 0.5, 0.5, 0.4, 0.2, -0.1), activation="relu"),
+    )
+    headline = Headline(
+        "Trained neurons beat fixed ones at every width",
+        x="width",
+        over=(1.0, 44.0, 44),
+        whole=True,
+        show=("relative_risk",),
+        curves=("model", ("rf", "nt", "nn")),
+        at=dict(replicas=5, eigenvalues=tuple(2 * 0.93**k for k in range(40))),
+        size=40,
+        draws=2,
+        places=(1.0, 5.0, 10.0, 20.0, 30.0, 40.0),
+        sliders=("eigenvalues", "feature_covariance"),
+        marks=(Mark("x", lambda law: float(len(law.eigenvalues)), "one neuron per eigenvalue"),),
     )
 
     model: Model = parameter("rf", note="random features, tangent features or a trained network")

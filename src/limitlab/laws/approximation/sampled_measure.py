@@ -10,6 +10,7 @@ Status.   Identity (Maurey; Barron 1993).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -18,7 +19,7 @@ from pydantic import model_validator
 
 from limitlab._core.cost import Cost
 from limitlab.errors import Refused
-from limitlab.laws import CLOSED_FORM, Draw, Experiment, Law, Values, observable, parameter
+from limitlab.laws import CLOSED_FORM, Draw, Experiment, Headline, Law, Values, observable, parameter
 
 __all__ = ["SampledMeasure"]
 
@@ -63,6 +64,17 @@ class SampledMeasure(Law):
         {},
         dict(neurons=ring_neurons((1.0, -2.0, 0.5, 1.5, -0.7), 18), weights=(0.1, 0.3, 0.2, 0.15, 0.25)),
     )
+    headline = Headline(
+        "Twice the neurons, half the squared error",
+        x="size",
+        over=(2.0, 300.0, 60),
+        scale="log",
+        y_scale="log",
+        show=("squared_error_of_the_network",),
+        draws=4,
+        places=(2.0, 5.0, 10.0, 30.0, 100.0, 300.0),
+        sliders=("weights", "neurons"),
+    )
 
     neurons: Table = parameter(
         ring_neurons((2.0, -1.0, 1.5), 24), "values of the neurons on the inputs, a row each", symbol=r"\sigma_i(x_j)"
@@ -86,6 +98,15 @@ class SampledMeasure(Law):
         if abs(sum(self.weights) - 1) > 1e-9:
             raise Refused(f"weights = {self.weights!r} are not allowed: must add up to 1")
         return self
+
+    def headline_line(self, values: Array) -> dict[str, Array]:
+        """Return the squared error itself at numbers of neurons, for the headline view."""
+        return {"squared_error_of_the_network": float(self.evaluate()["squared_error"]) / values}
+
+    def headline_points(self, size: None, seeds: Sequence[int], places: Array) -> dict[str, Array]:
+        """Return the squared error of drawn networks at numbers of neurons, for the headline view."""
+        runs = [[float(self.experiment(int(place), seed)["squared_error"]) / place for place in places] for seed in seeds]
+        return {"squared_error_of_the_network": np.array(runs)}
 
     def predicted(self) -> Values:
         """Return the mean square of the neurons minus the mean square of their mixture."""

@@ -24,7 +24,7 @@ from pydantic import model_validator
 
 from limitlab._core.cost import Cost
 from limitlab.errors import ConvergenceError, Refused
-from limitlab.laws import Draw, Experiment, Law, Values, observable, parameter, shared
+from limitlab.laws import Draw, Experiment, Headline, Law, Values, observable, parameter, shared
 from limitlab.laws.approximation.exact import LARGEST, fit_on_sphere, spanned
 from limitlab.laws.approximation.harmonics import Harmonics, gegenbauer_coefficients
 from limitlab.laws.approximation.step import decoupled_step, degree_two_step, step_strength
@@ -93,6 +93,19 @@ class Staircase(Law):
             noise=0.5,
             signal_energy=(0.3, 0.5, 0.4),
         ),
+    )
+    headline = Headline(
+        "Each degree waits for its power of d",
+        x="samples",
+        over=(2.0, 10000.0, 61),
+        scale="log",
+        show=("unexplained",),
+        curves=("degrees", ((1, 2, 4),)),
+        at=dict(model="kernel_ridge", dimension=10, noise=0.0, ridge=0.0001),
+        size=10,
+        draws=3,
+        places=(5.0, 15.0, 50.0, 150.0, 500.0),
+        sliders=("dimension", "ridge"),
     )
 
     model: Model = parameter("rf", note="random features, tangent features or kernel ridge")

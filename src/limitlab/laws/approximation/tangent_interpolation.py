@@ -23,7 +23,7 @@ from scipy.special import ndtri
 
 from limitlab._core.cost import Cost
 from limitlab.errors import Refused
-from limitlab.laws import CLOSED_FORM, Draw, Experiment, Law, Values, parameter
+from limitlab.laws import CLOSED_FORM, Draw, Experiment, Headline, Law, Mark, Values, parameter
 from limitlab.models.activations import Activation
 from limitlab.models.data import sphere
 
@@ -86,6 +86,19 @@ class TangentInterpolation(Law):
         dict(samples_over_parameters=1.6, noise=0.7, width=4.0, activation="tanh"),
         dict(samples_over_parameters=1.5, noise=1.3, width=3.0),
         dict(samples_over_parameters=0.8, noise=1.3, width=2.0, networks=10),
+    )
+    headline = Headline(
+        "Noise is fitted until samples outnumber weights",
+        x="samples_over_parameters",
+        over=(0.05, 4.0, 81),
+        show=("train_error",),
+        curves=("width", (2, 5, math.inf)),
+        at=dict(networks=20),
+        size=20,
+        draws=4,
+        places=(0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 3.0),
+        sliders=("noise", "activation"),
+        marks=(Mark("x", 1.0, "as many weights as samples"),),
     )
 
     samples_over_parameters: float = parameter(1.5, "samples per first-layer weight", symbol="n/(Nd)", above=0, scale="log")

@@ -23,7 +23,7 @@ from pydantic import field_validator, model_validator
 from limitlab._core.checks import whole
 from limitlab._core.cost import Cost, latest
 from limitlab.errors import Refused
-from limitlab.laws import Draw, Experiment, Law, Values, observable, parameter
+from limitlab.laws import Draw, Experiment, Headline, Law, Values, observable, parameter
 from limitlab.laws.attention import _circle_density as circle_density
 from limitlab.models.attention import circle
 
@@ -132,6 +132,17 @@ class CircleMeanField(Law):
         dict(beta=3.0, density=((0.5, 0.2), (0.2, 0.3)), times=(0.5, 1.5)),
         dict(beta=1.5, normalised=False, density=((0.4, -0.3), (0.1, 0.2)), times=(0.2, 0.6)),
     )
+    headline = Headline(
+        "Tokens gather into clusters",
+        x=r"angle $\theta$",
+        over=(0.0, 2 * np.pi, 513),
+        show=("density_of_tokens",),
+        curves=("times", (0.0, 1.5, 3.0)),
+        at=dict(beta=4.0, density=((0.5, 0.0), (0.0, 0.3))),
+        size=2000,
+        draws=1,
+        sliders=("beta", "times"),
+    )
 
     beta: float = parameter(4.0, least=0, most=700)
     dimension: int = parameter(2, note="of the tokens (densities: 2 only)", least=2)
@@ -149,6 +160,25 @@ class CircleMeanField(Law):
     def draw_cost(self, size: int) -> Cost:
         """Return the cost of computing all pairs of particles."""
         return Cost(1.1 * size**2 + 1e5, 330.0 * size**2 * max(latest(self), 1.0))
+
+    def headline_line(self, values: Array) -> dict[str, Array]:
+        """Return the density at angles, for the headline view."""
+        rho, _ = circle_density.spectral_density(
+            self.density, self.beta, np.atleast_1d(np.asarray(self.times, dtype=float)), normalised=self.normalised
+        )
+        grid = np.linspace(0, 2 * np.pi, rho.shape[-1] + 1)
+        return {"density_of_tokens": np.interp(values, grid, np.append(rho[-1], rho[-1, :1]))}
+
+    def headline_histogram(self, size: int, seed: int) -> Array:
+        """Return the angles of tokens that start independently, for the headline view."""
+        from limitlab.models.attention.engines import token_paths
+
+        theta = circle.density_quantiles(self.density, self.draw(size, seed).rng.random(size))
+        start = np.stack([np.cos(theta), np.sin(theta)], axis=-1)
+        x, y = token_paths(
+            start, self.beta, np.atleast_1d(np.asarray(self.times, dtype=float)), normalised=self.normalised, tolerance=1e-7
+        )[-1].T
+        return np.asarray(np.arctan2(y, x) % (2 * np.pi))
 
     @field_validator("density", mode="before")
     @classmethod

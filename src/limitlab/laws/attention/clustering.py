@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from limitlab._core.cost import Cost, latest
-from limitlab.laws import CLOSED_FORM, Draw, Experiment, Law, Values, observable, parameter, shared
+from limitlab.laws import CLOSED_FORM, Draw, Experiment, Headline, Law, Mark, Values, observable, parameter, shared
 from limitlab.laws.attention.equiangular import (
     collapse_time,
     largest_beta,
@@ -101,6 +101,17 @@ class TokenClustering(Law):
     )
     # Times before, during and after the collapse
     points = (dict(tokens=8, beta=1.5, times=(1.0, 2.0, 4.0)),)
+    headline = Headline(
+        "Random tokens meet almost at one time",
+        x="times",
+        over=(0.0, 12.0, 121),
+        show=("pair_probability", "mean_overlap"),
+        size=256,
+        draws=4,
+        places=(1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 9.0, 12.0),
+        sliders=("beta", "tokens"),
+        marks=(Mark("x", lambda law: law.collapse_time(), "predicted collapse"),),
+    )
 
     tokens: int = parameter(16, least=2)
     dimension: int | None = parameter(None, note="of the tokens in a simulation; None: its size", kind="experiment", least=2)

@@ -29,7 +29,7 @@ from pydantic import model_validator
 
 from limitlab._core.cost import Cost
 from limitlab.errors import Refused, UnreachableTarget
-from limitlab.laws import CLOSED_FORM, Draw, Experiment, Law, Values, parameter
+from limitlab.laws import CLOSED_FORM, Draw, Experiment, Headline, Law, Values, parameter
 from limitlab.numerics.roots import bracketed_root
 
 __all__ = ["EquiangularTokens"]
@@ -192,6 +192,17 @@ class EquiangularTokens(Law):
     points = (
         dict(tokens=8, beta=2.0, start_overlap=0.25, times=(0.5, 1.0, 2.0)),
         dict(tokens=12, beta=1.5, start_overlap=0.1, normalised=False, times=(0.2, 0.5, 1.0)),
+    )
+    headline = Headline(
+        "All tokens become one within a few layers",
+        x="times",
+        over=(0.0, 12.0, 101),
+        show=("overlap",),
+        curves=("beta", (0, 1, 3)),
+        size=128,
+        draws=3,
+        places=(1.0, 2.0, 3.0, 5.0, 8.0, 12.0),
+        sliders=("tokens", "start_overlap"),
     )
 
     tokens: int = parameter(16, least=2)

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.laws import Draw, Experiment, Law, Values, observable, parameter
+from limitlab.laws import Draw, Experiment, Headline, Law, Values, observable, parameter
 from limitlab.numerics.ode import Trajectory, integrate
 
 __all__ = ["ResidualFlow"]
@@ -94,6 +94,16 @@ class ResidualFlow(Law):
     simulation = Experiment("number of layers L", draws=80)
     # The weights are noisy, and the horizon is not 1
     points = (dict(dimension=5, horizon=1.5, weight_noise=0.7),)
+    headline = Headline(
+        "Deep residual networks converge to a flow",
+        x="horizon",
+        over=(0.0, 6.0, 61),
+        show=("output_norm", "displacement"),
+        size=100,
+        draws=3,
+        places=(0.5, 1.0, 2.0, 3.0, 4.0, 6.0),
+        sliders=("dimension", "weight_noise"),
+    )
 
     dimension: int = parameter(4, note="width of the layers", least=1)
     horizon: float = parameter(2.0, "depth in units of time", symbol="T", least=0)

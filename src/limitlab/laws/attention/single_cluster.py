@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from limitlab._core.cost import Cost
 from limitlab.errors import Refused
-from limitlab.laws import CLOSED_FORM, Draw, Experiment, Law, Values, observable, parameter, shared
+from limitlab.laws import CLOSED_FORM, Draw, Experiment, Headline, Law, Values, observable, parameter, shared
 
 __all__ = ["SingleCluster"]
 
@@ -92,6 +92,17 @@ class SingleCluster(Law):
     )
     # More tokens than dimensions
     points = (dict(tokens=6, dimension=4), dict(tokens=5, dimension=3, beta=0.5))
+    headline = Headline(
+        "Every start ends in one cluster",
+        x="size",
+        over=(2.0, 16.0, 41),
+        whole=True,
+        show=("smallest_overlap", "mean_overlap"),
+        at=dict(tokens=32, dimension=3),
+        draws=20,
+        places=(2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 12.0, 16.0),
+        sliders=("tokens", "dimension"),
+    )
 
     tokens: int = parameter(6, least=2)
     dimension: int = parameter(4, note="of the tokens", least=2)

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from pydantic import model_validator
 
 from limitlab.errors import Refused
-from limitlab.laws import Cost, Draw, Experiment, Law, Values, observable, parameter, shared
+from limitlab.laws import Cost, Draw, Experiment, Headline, Law, Values, observable, parameter, shared
 from limitlab.laws.classification._channels import (
     CLASSES,
     LEAST_VARIANCE,
@@ -104,6 +104,19 @@ class BayesOptimal(Law):
         dict(ratio=0.6, channel="probit", link_strength=2.0),
         dict(ratio=0.8, channel="flip", link_strength=0.1, prior="rademacher"),
         dict(ratio=1.2, channel="gaussian", noise=0.4, prior="sparse", density=0.3),
+    )
+    headline = Headline(
+        "Binary weights are found all at once",
+        x="ratio",
+        over=(0.1, 10.0, 41),
+        scale="log",
+        show=("classification_error_gamp",),
+        curves=("prior", ("gaussian", "rademacher", "sparse")),
+        at=dict(density=0.2),
+        size=600,
+        draws=6,
+        places=(0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0),
+        sliders=("channel", "density"),
     )
 
     ratio: float = parameter(0.5, symbol="p/n", above=0, scale="log", count="size / value")

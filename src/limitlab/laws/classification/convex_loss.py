@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limitlab.errors import ConvergenceError
-from limitlab.laws import Cost, Draw, Experiment, Values, parameter
+from limitlab.laws import Cost, Draw, Experiment, Headline, Values, parameter
 from limitlab.laws.classification.populations import Averages, Population
 from limitlab.laws.classification.random_features_margin import FeatureClassifier, LabelledFeatures
 from limitlab.models.links import Labels, misclassification
@@ -228,6 +228,18 @@ class ConvexLoss(FeatureClassifier):
             width_ratio=2.5,
             sample_ratio=1.5,
         ),
+    )
+    headline = Headline(
+        "Every loss has its best penalty",
+        x="ridge",
+        over=(0.0001, 1.0, 41),
+        scale="log",
+        show=("classification_error",),
+        curves=("loss", ("square", "logistic", "hinge")),
+        size=120,
+        draws=10,
+        places=(0.001, 0.003, 0.01, 0.03, 0.1, 0.3),
+        sliders=("width_ratio", "sample_ratio"),
     )
 
     width_ratio: float = parameter(1.5, above=0, scale="log", count="size * value")

@@ -27,7 +27,7 @@ from pydantic import model_validator
 
 from limitlab._core.declaration import apportion
 from limitlab.errors import Refused
-from limitlab.laws import Draw, Experiment, Values, observable, parameter, shared
+from limitlab.laws import Draw, Experiment, Headline, Mark, Values, observable, parameter, shared
 from limitlab.laws.classification.beside_best import Best, HasBayesError, best_classifier, require_isotropic_signal
 from limitlab.laws.classification.gaussian_score import TrueScore
 from limitlab.laws.classification.logistic_system import Existence, existence, solve_logistic
@@ -91,6 +91,19 @@ class LogisticCalibration(HasBayesError):
             weights=(0.25, 0.25, 0.5),
             signal_energy=(0.5, 0.3, 0.2),
         ),
+    )
+    headline = Headline(
+        "Odds ratios inflate long before p reaches n",
+        x="ratio",
+        over=(0.01, 0.35, 69),
+        show=("bias_factor", "calibration_slope"),
+        panels=True,
+        at=dict(signal=1.5),
+        size=80,
+        draws=8,
+        places=(0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3),
+        sliders=("signal", "ridge"),
+        marks=(Mark("y", 1.0, "no inflation"),),
     )
 
     ratio: float = parameter(0.1, symbol=r"\kappa = p/n", above=0, scale="log", count="size / value")

@@ -15,7 +15,7 @@ from typing import Literal, Self
 
 from pydantic import model_validator
 
-from limitlab.laws import Cost, Draw, Experiment, Values, observable, parameter, shared
+from limitlab.laws import Cost, Draw, Experiment, Headline, Values, observable, parameter, shared
 from limitlab.laws.classification.max_margin import NO_CLASSIFIER
 from limitlab.laws.classification.populations import LabelledLaw
 from limitlab.laws.classification.random_features_margin import LabelledFeatures, RandomFeaturesMargin
@@ -57,6 +57,17 @@ class MarginEquivalence(LabelledLaw):
     revision = 3
     # Noisy labels, and more features than samples
     points = (dict(width_ratio=3.0, sample_ratio=1.5, activation="relu", link="probit", link_strength=2.0),)
+    headline = Headline(
+        "ReLU features classify like noisy linear ones",
+        x="width_ratio",
+        over=(0.8, 10.0, 41),
+        scale="log",
+        show=("classification_error", "linear_classification_error"),
+        size=100,
+        draws=12,
+        places=(1.0, 1.5, 2.0, 3.0, 4.0, 7.0, 10.0),
+        sliders=("sample_ratio", "activation"),
+    )
 
     width_ratio: float = parameter(4.0, above=0, scale="log", count="size * value")
     sample_ratio: float = parameter(2.0, above=0, scale="log", count="size * value")

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.laws import Draw, Experiment, Values, parameter
+from limitlab.laws import Draw, Experiment, Headline, Mark, Values, parameter
 from limitlab.laws.classification.beside_best import Best, HasBayesError, best_classifier
 from limitlab.laws.classification.margin_system import MarginPoint, separability_threshold, solve_margin
 from limitlab.laws.classification.populations import Isotropic, LabelledLaw
@@ -93,6 +93,20 @@ class MaxMargin(LabelledLaw, HasBayesError):
     points = (
         dict(ratio=1.5, link="probit", link_strength=2.0),
         dict(ratio=0.7, link="flip", link_strength=0.1),
+    )
+    headline = Headline(
+        "Enough dimensions separate any noisy labels",
+        x="ratio",
+        over=(0.05, 3.0, 61),
+        scale="log",
+        show=("margin",),
+        curves=("link_strength", (1, 3, 10)),
+        at=dict(link="logit"),
+        size=80,
+        draws=4,
+        places=(0.1, 0.2, 0.4, 0.7, 1.0, 2.0, 3.0),
+        sliders=("link",),
+        marks=(Mark("x", lambda law: law.separability_ratio(), "separable", each=True),),
     )
 
     ratio: float = parameter(1.0, symbol="p/n", above=0, scale="log", count="size / value")

@@ -20,7 +20,7 @@ from scipy.special import ndtr
 
 from limitlab._core.checks import checked_table
 from limitlab.errors import Refused
-from limitlab.laws import Draw, Experiment, Law, Values, observable, parameter, shared
+from limitlab.laws import Draw, Experiment, Headline, Law, Mark, Values, observable, parameter, shared
 from limitlab.numerics.margin import HardMargin, hard_margin
 from limitlab.numerics.roots import bracketed_root
 
@@ -104,6 +104,16 @@ class Perceptron(Law):
     points = (
         dict(ratio=1.5),
         dict(ratio=4.0),
+    )
+    headline = Headline(
+        "Two points per dimension can be separated",
+        x="ratio",
+        over=(0.5001, 8.0, 80),
+        show=("margin",),
+        size=120,
+        draws=4,
+        places=(0.6, 0.8, 1.0, 1.5, 2.0, 4.0, 8.0),
+        marks=(Mark("x", 0.5, "two points per dimension"),),
     )
 
     ratio: float = parameter(2.0, symbol="p/n", above=0.5, scale="log", count="size / value")

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from pydantic import model_validator
 
 from limitlab.errors import Refused
-from limitlab.laws import Cost, Draw, Experiment, Values, observable, parameter, shared
+from limitlab.laws import Cost, Draw, Experiment, Headline, Mark, Values, observable, parameter, shared
 from limitlab.laws.classification.beside_best import Best, HasBayesError, best_classifier
 from limitlab.laws.classification.margin_system import separability_threshold, solve_margin
 from limitlab.laws.classification.max_margin import NO_CLASSIFIER, limits, mistakes, of_data_set, test_rows
@@ -159,6 +159,20 @@ class RandomFeaturesMargin(FeatureClassifier):
     points = (
         dict(width_ratio=2.0, sample_ratio=1.5, activation="tanh", link="probit", link_strength=2.0),
         dict(width_ratio=3.0, sample_ratio=2.0, activation="relu", features="linear"),
+    )
+    headline = Headline(
+        "Past separability, wider still predicts better",
+        x="width_ratio",
+        over=(0.1, 12.0, 41),
+        scale="log",
+        show=("margin", "classification_error"),
+        panels=True,
+        at=dict(sample_ratio=2.0, link="sign"),
+        size=60,
+        draws=8,
+        places=(1.0, 1.5, 2.0, 3.0, 5.0, 8.0, 12.0),
+        sliders=("sample_ratio", "link"),
+        marks=(Mark("x", lambda law: law.separability_width(), "separable"),),
     )
 
     def draw_cost(self, size: int) -> Cost:

@@ -27,7 +27,7 @@ from pydantic import model_validator
 
 from limitlab._core.checks import checked_table
 from limitlab.errors import Refused
-from limitlab.laws import CLOSED_FORM, Draw, Experiment, Law, Values, observable, parameter, shared
+from limitlab.laws import CLOSED_FORM, Draw, Experiment, Headline, Law, Values, observable, parameter, shared
 from limitlab.laws.descent._separable_flow import LeastSquares
 
 __all__ = ["LeastSquaresDescent"]
@@ -127,6 +127,19 @@ class LeastSquaresDescent(Law):
         dict(ratio=4.0, steps=6, signal=1.3, noise=0.6),
         dict(ratio=2.5, steps=4, signal=0.8, noise=0.9),
         dict(ratio=3.0, steps=5, signal=0.7, noise=0.5, start_distance=1.6),
+    )
+    headline = Headline(
+        "More parameters, faster way to the interpolant",
+        x="steps",
+        over=(0.0, 40.0, 41),
+        y_scale="log",
+        whole=True,
+        show=("distance",),
+        curves=("ratio", (1.5, 3, 8)),
+        size=200,
+        draws=3,
+        places=(0.0, 5.0, 10.0, 20.0, 30.0, 40.0),
+        sliders=("ratio",),
     )
 
     ratio: float = parameter(4.0, above=1, scale="log", count="size / value")

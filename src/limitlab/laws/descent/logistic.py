@@ -24,7 +24,7 @@ from pydantic import model_validator
 from limitlab._core.checks import checked_table
 from limitlab._core.results import CLOSED_FORM
 from limitlab.errors import Refused
-from limitlab.laws import Draw, Experiment, Values, observable, parameter, shared
+from limitlab.laws import Draw, Experiment, Headline, Values, observable, parameter, shared
 from limitlab.laws.classification.max_margin import MaxMargin
 from limitlab.laws.classification.populations import LabelledLaw
 from limitlab.laws.descent._separable_flow import SeparableFlow, Tail
@@ -72,6 +72,17 @@ class LogisticDescent(LabelledLaw):
     points = (
         dict(ratio=1.5, link="probit", link_strength=2.0, loss="exponential"),
         dict(ratio=2.0, link="flip", link_strength=0.1, loss="logistic"),
+    )
+    headline = Headline(
+        "The norm grows like log t over margin",
+        x="ratio",
+        over=(0.2, 8.0, 41),
+        scale="log",
+        show=("norm_growth",),
+        size=48,
+        draws=4,
+        places=(0.3, 0.5, 1.0, 2.0, 4.0, 8.0),
+        sliders=("loss", "log_time"),
     )
 
     ratio: float = parameter(1.0, symbol="p/n", above=0, scale="log", count="size / value")

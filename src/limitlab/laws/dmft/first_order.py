@@ -17,7 +17,7 @@ Status.   Theorem for the square loss (Celentano, Cheng, Montanari 2021). The ot
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from pydantic import model_validator
 
 from limitlab.errors import ConvergenceError, Refused
-from limitlab.laws import Cost, Draw, Experiment, Law, Values, observable, parameter, shared
+from limitlab.laws import Cost, Draw, Experiment, Headline, Law, Values, observable, parameter, shared
 from limitlab.laws.dmft._descent import DescentCorrelations, descent_correlations, whitened_paths
 from limitlab.laws.dmft._losses import LOSSES, Loss, as_vector, committee
 from limitlab.models.activations import Activation
@@ -153,6 +153,18 @@ class FirstOrderDynamics(Law):
             second_layer=0.8,
         ),
     )
+    headline = Headline(
+        "A neuron learns first and overfits later",
+        x="steps",
+        over=(0.0, 60.0, 61),
+        whole=True,
+        show=("train_error", "test_error"),
+        at=dict(steps=60, noise=0.6, sample_ratio=2.0),
+        size=400,
+        draws=6,
+        places=(0.0, 5.0, 10.0, 20.0, 40.0, 60.0),
+        sliders=("sample_ratio", "step"),
+    )
 
     loss: Literal["square", "tanh", "logistic", "committee"] = parameter(
         "tanh",
@@ -267,6 +279,17 @@ class FirstOrderDynamics(Law):
         """Return the names of errors for squared errors, and of losses for the logistic loss."""
         kind = "loss" if self.loss == "logistic" else "error"
         return f"train_{kind}", f"test_{kind}", "norm", "overlap", "correlation"
+
+    def headline_line(self, values: Floats) -> dict[str, Floats]:
+        """Return the observables after whole numbers of steps, for the headline view."""
+        limit = self.replace(steps=int(values.max())).evaluate()
+        return {name: limit[name][values.astype(int)] for name in self.observed()}
+
+    def headline_points(self, size: int, seeds: Sequence[int], places: Floats) -> dict[str, Floats]:
+        """Return the observables of descents after whole numbers of steps, for the headline view."""
+        law = self.replace(steps=int(places.max()))
+        runs = [law.experiment(size, seed) for seed in seeds]
+        return {name: np.array([run[name][places.astype(int)] for run in runs]) for name in self.observed()}
 
     def predicted(self) -> Values:
         """Solve the discrete-time equations. The accuracy is the spread of independent sets of paths."""

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from limitlab._core.cost import Cost
 from limitlab.errors import Refused
-from limitlab.laws import Draw, Experiment, Values, parameter
+from limitlab.laws import Draw, Experiment, Headline, Mark, Values, parameter
 from limitlab.laws.dmft._aging import PureNoise, Reduced, plateau, threshold
 from limitlab.laws.dmft._finite.kernels import Kernels
 from limitlab.laws.dmft.two_layer import TwoLayerDynamics
@@ -77,6 +77,18 @@ class AdiabaticGrowth(PureNoise):
             start_second_layer=0.8,
             experiment_model="two-time",
         ),
+    )
+    headline = Headline(
+        "More noisy labels, larger second layer",
+        x="times",
+        over=(0.0, 3.0, 61),
+        show=("second_layer",),
+        curves=("samples_per_weight", (0.2, 0.5, 0.8)),
+        size=48,
+        draws=4,
+        places=(0.25, 0.5, 1.0, 1.5, 2.0, 3.0),
+        sliders=("noise", "kernel"),
+        marks=(Mark("y", lambda law: law.saturation(), "growth ends", each=True),),
     )
 
     samples_per_weight: float = parameter(0.5, above=0, below=1, scale="log", count="size * value")

@@ -10,6 +10,7 @@ Status.   The two-time equations are derived. The threshold is a conjecture, bec
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from limitlab._core.cost import Cost, latest
 from limitlab.errors import Refused
-from limitlab.laws import Draw, Experiment, Values, observable, parameter, shared
+from limitlab.laws import Draw, Experiment, Headline, Mark, Values, observable, parameter, shared
 from limitlab.laws.dmft._aging import Plateau, PureNoise, plateau, threshold
 from limitlab.laws.dmft._finite.gaussian_model import monomials
 from limitlab.laws.dmft.two_layer import STEPS, TwoLayerDynamics
@@ -56,6 +57,18 @@ class InterpolationTransition(PureNoise):
 
     # A kernel with several degrees, noise below 1, times before and after the fit slows down
     points = (dict(samples_per_weight=0.5, noise=0.7, kernel=(0.0, 0.4, 0.6), second_layer=0.8, times=(0.5, 1.0, 2.0, 4.0)),)
+    headline = Headline(
+        "A large second layer can fit pure noise",
+        x="second_layer",
+        over=(0.0, 1.0, 51),
+        show=("final_train_error",),
+        curves=("samples_per_weight", (0.2, 0.4, 0.6)),
+        size=60,
+        draws=4,
+        places=(0.1, 0.2, 0.3, 0.4, 0.6, 0.8),
+        sliders=("noise", "kernel"),
+        marks=(Mark("x", lambda law: law.threshold(), "threshold", each=True),),
+    )
 
     second_layer: float = parameter(0.5, note="frozen, over the square root of the width", symbol=r"\gamma", least=0)
     times: float | tuple[float, ...] = parameter(
@@ -102,6 +115,16 @@ class InterpolationTransition(PureNoise):
             start_second_layer=self.second_layer * float(np.sqrt(width)),
         )
         return self.dynamics(**{**parameters, **changes})
+
+    def headline_line(self, values: Floats) -> dict[str, Floats]:
+        """Return the limit of the train error at second layers, for the headline view."""
+        return {"final_train_error": np.array([self.residual(float(gamma)) for gamma in values])}
+
+    def headline_points(self, size: int, seeds: Sequence[int], places: Floats) -> dict[str, Floats]:
+        """Return the train error of finite systems at the late time 20, for the headline view."""
+        laws = [self.replace(second_layer=float(gamma), times=20.0) for gamma in places]
+        rows = [[float(law.experiment(size, seed)["train_error"]) for law in laws] for seed in seeds]
+        return {"final_train_error": np.array(rows)}
 
     def threshold(self) -> float:
         """Return gamma_GF in closed form, or inf for samples_per_weight >= 1, where equations outnumber parameters."""

@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from limitlab._core.cost import Cost
 from limitlab.errors import Refused
-from limitlab.laws import Draw, Experiment, Values, observable, parameter, shared
+from limitlab.laws import Draw, Experiment, Headline, Values, observable, parameter, shared
 from limitlab.laws.dmft._aging import PureNoise
 from limitlab.laws.dmft._equations import power_series
 from limitlab.laws.dmft.two_layer import TwoLayerDynamics
@@ -131,6 +131,17 @@ class MiddleRegime(PureNoise):
     )
     # Degrees two and three, a start that is not 1
     points = (dict(kernel=(0.0, 0.5, 0.3, 0.2), start_second_layer=0.8, x=(0.5, 1.5)),)
+    headline = Headline(
+        "Neurons forget their start while outputs grow",
+        x="x",
+        over=(0.0, 4.0, 41),
+        show=("second_layer", "correlation_with_start"),
+        panels=True,
+        size=40,
+        draws=4,
+        places=(0.5, 1.0, 2.0, 3.0, 4.0),
+        sliders=("start_second_layer", "kernel"),
+    )
 
     samples_per_weight: float = parameter(0.5, note="changes only the unit of x", above=0, scale="log")
     kernel: tuple[float, ...] | None = parameter(None, note="None: of the activation, or q^2 if that is None too")

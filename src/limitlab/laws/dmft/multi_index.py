@@ -25,7 +25,7 @@ from pydantic import model_validator
 
 from limitlab._core.cost import Cost, latest
 from limitlab.errors import Refused
-from limitlab.laws import Draw, Experiment, Law, Values, observable, parameter
+from limitlab.laws import Draw, Experiment, Headline, Law, Values, observable, parameter
 from limitlab.laws.dmft._finite.kernels import Kernels
 from limitlab.laws.dmft.population import particle_states
 
@@ -74,6 +74,17 @@ class MultiIndexFlow(Law):
             noise=0.4,
             times=(0.5, 1.5, 3.0),
         ),
+    )
+    headline = Headline(
+        "One direction is found, then the next",
+        x="times",
+        over=(0.0, 10.0, 101),
+        show=("overlap",),
+        at=dict(second_layer=1.0, overlaps=((0.05, 0.0),)),
+        size=48,
+        draws=4,
+        places=(0.5, 1.0, 2.0, 4.0, 7.0, 10.0),
+        sliders=("second_layer", "overlaps"),
     )
 
     hermite: tuple[float, ...] = parameter(

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
 from limitlab._core.cost import Cost, latest
-from limitlab.laws import Draw, Experiment, Values, parameter
+from limitlab.laws import Draw, Experiment, Headline, Values, parameter
 from limitlab.laws.dmft._finite.kernels import Kernels
 from limitlab.laws.dmft._parameters import TwoLayerStart, check_correlation
 from limitlab.numerics.ode import Trajectory, integrate
@@ -190,6 +190,18 @@ class PopulationFlow(_Population):
             times=(0.5, 1.0, 2.0),
         ),
     )
+    headline = Headline(
+        "More neurons learn the direction sooner",
+        x="times",
+        over=(0.0, 10.0, 101),
+        show=("test_error",),
+        curves=("width", (1, 3, 10)),
+        at=dict(start_overlap=0.1),
+        size=20,
+        draws=4,
+        places=(0.5, 1.0, 2.0, 4.0, 7.0, 10.0),
+        sliders=("start_overlap", "start_correlation"),
+    )
 
     width: int = parameter(3, symbol="m", least=1)
     start_correlation: float | None = parameter(None, note="None: the square of start_overlap", least=-1, most=1)
@@ -260,6 +272,18 @@ class MeanFieldSingleIndex(_Population):
             noise=0.5,
             times=(0.5, 1.0, 2.0),
         ),
+    )
+    headline = Headline(
+        "The error falls when the direction is found",
+        x="times",
+        over=(0.0, 10.0, 101),
+        show=("test_error", "overlap"),
+        panels=True,
+        at=dict(start_overlap=0.1),
+        size=32,
+        draws=4,
+        places=(0.5, 1.0, 2.0, 4.0, 6.0, 8.0, 10.0),
+        sliders=("start_overlap", "noise"),
     )
 
     def draw_cost(self, size: int) -> Cost:

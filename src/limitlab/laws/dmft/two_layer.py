@@ -24,7 +24,7 @@ from pydantic import model_validator
 
 from limitlab._core.cost import Cost, latest
 from limitlab.errors import ConvergenceError, Refused
-from limitlab.laws import Draw, Experiment, Values, observable, parameter, shared
+from limitlab.laws import Draw, Experiment, Headline, Mark, Values, observable, parameter, shared
 from limitlab.laws.dmft._finite.gaussian_model import monomials
 from limitlab.laws.dmft._parameters import TwoLayerStart, check_correlation
 
@@ -120,6 +120,19 @@ class TwoLayerDynamics(TwoLayerStart):
             times=(0.5, 1.0, 2.0),
             earlier=0.5,
         ),
+    )
+    headline = Headline(
+        "Learning comes first, overfitting later",
+        x="times",
+        over=(0.05, 60.0, 61),
+        scale="log",
+        show=("train_error", "test_error"),
+        at=dict(activation="tanh", target_function="tanh", width=4, sample_ratio=4.0, noise=0.5, experiment_model="network"),
+        size=20,
+        draws=4,
+        places=(0.1, 0.5, 1.0, 3.0, 10.0, 30.0, 60.0),
+        sliders=("sample_ratio", "noise"),
+        marks=(Mark("y", lambda law: law.noise**2, "noise floor"),),
     )
 
     width: int = parameter(2, symbol="m", least=1)

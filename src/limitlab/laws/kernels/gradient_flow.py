@@ -23,7 +23,7 @@ from pydantic import model_validator
 
 from limitlab._core.cost import Cost, check_prediction, latest
 from limitlab.errors import Refused
-from limitlab.laws import Draw, Experiment, Law, Values, observable, parameter, shared
+from limitlab.laws import Draw, Experiment, Headline, Law, Values, observable, parameter, shared
 from limitlab.laws.kernels._wide_networks import DeepNetworks, waves
 from limitlab.laws.kernels.deep import nngp, ntk
 from limitlab.laws.kernels.duals import relative_error
@@ -253,6 +253,18 @@ class KernelGradientFlow(Law):
             times=(0.8, 4.0, 12.0),
             networks=60,
         ),
+    )
+    headline = Headline(
+        "A wide network trains like its kernel",
+        x="times",
+        over=(0.0, 60.0, 121),
+        y_scale="log",
+        show=("train_error",),
+        curves=("layers", (2, 3, 5)),
+        size=128,
+        draws=4,
+        places=(0.0, 2.0, 5.0, 10.0, 20.0, 40.0, 60.0),
+        sliders=("samples", "label_size"),
     )
 
     layers: int = parameter(2, least=2, most=20)

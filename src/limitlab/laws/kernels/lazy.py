@@ -27,7 +27,7 @@ from pydantic import model_validator
 from limitlab._core.checks import number, whole
 from limitlab._core.cost import Cost
 from limitlab.errors import Refused
-from limitlab.laws import Draw, Experiment, Law, Values, observable, parameter, shared
+from limitlab.laws import Draw, Experiment, Headline, Law, Values, observable, parameter, shared
 from limitlab.laws.kernels._lazy_networks import LazyNetworks, half_signs, unit_rows
 from limitlab.laws.kernels._wide_networks import waves
 from limitlab.laws.kernels.duals import difference
@@ -252,6 +252,16 @@ class LazyTraining(Law):
             antisymmetric=True,
             times=(0.05, 0.2, 0.8),
         ),
+    )
+    headline = Headline(
+        "Weights travel a finite distance, however wide",
+        x="times",
+        over=(0.0, 8.0, 81),
+        show=("train_error", "squared_distance"),
+        size=160,
+        draws=4,
+        places=(0.0, 0.5, 1.0, 2.0, 4.0, 8.0),
+        sliders=("scale", "label_size"),
     )
 
     scale: float = parameter(1.0, above=0, scale="log")

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limitlab._core.cost import Cost
-from limitlab.laws import Draw, Experiment, Law, Values, observable, parameter
+from limitlab.laws import Draw, Experiment, Headline, Law, Values, observable, parameter
 from limitlab.laws.kernels._wide_networks import DeepNetworks
 from limitlab.laws.kernels.deep import nngp, ntk
 from limitlab.models.activations import Activation
@@ -62,6 +62,18 @@ class WideNetwork(Law):
     points = (
         dict(layers=3, activation="relu", weight_std=1.2, bias_std=0.4, networks=60),
         dict(layers=4, activation="erf", weight_std=1.3, bias_std=0.3, norms=(0.7, 1.2), cosine=0.6, networks=60),
+    )
+    headline = Headline(
+        "Depth makes all inputs look alike",
+        x="cosine",
+        over=(-1.0, 1.0, 81),
+        show=("output_covariance",),
+        curves=("layers", (2, 4, 8)),
+        at=dict(norms=(1.0, 1.0), weight_std=1.4142135623730951),
+        size=256,
+        draws=6,
+        places=(-1.0, -0.6, -0.2, 0.2, 0.6, 1.0),
+        sliders=("activation", "bias_std"),
     )
 
     layers: int = parameter(3, least=2, most=20)

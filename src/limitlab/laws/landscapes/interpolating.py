@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from limitlab._core.cost import Cost
 from limitlab.errors import ConvergenceError
-from limitlab.laws import Draw, Experiment, Law, Values, observable, parameter, shared
+from limitlab.laws import Draw, Experiment, Headline, Law, Mark, Values, observable, parameter, shared
 from limitlab.laws.kernels.deep import nngp, ntk, own_variances
 from limitlab.laws.kernels.duals import relative_error
 from limitlab.laws.landscapes._levenberg import TanhNetwork, levenberg_marquardt
@@ -151,6 +151,17 @@ class WidthDoubleDescent(Interpolating):
         dict(samples=20, components=30, flips=0.1),
         dict(images="mnist", samples=15, components=30, flips=0.2, layers=3, data_seed=1),
     )
+    headline = Headline(
+        "The second descent ends at the kernel",
+        x="size",
+        over=(2.0, 1000.0, 40),
+        scale="log",
+        show=("classification_error",),
+        curves=("flips", (0, 0.1, 0.2)),
+        draws=10,
+        places=(2.0, 4.0, 6.0, 8.0, 10.0, 20.0, 40.0, 80.0, 160.0, 400.0),
+        sliders=("samples", "layers"),
+    )
 
     flips: float = parameter(0.1, "share of training labels that are flipped", symbol=r"\phi", least=0, most=1)
 
@@ -196,6 +207,17 @@ class RandomLabels(Interpolating):
     points = (
         dict(samples=15, components=30),
         dict(images="mnist", samples=20, components=30, data_seed=1),
+    )
+    headline = Headline(
+        "Fits random labels, predicts like a coin",
+        x="size",
+        over=(2.0, 1000.0, 40),
+        scale="log",
+        show=("classification_error", "train_error"),
+        draws=20,
+        places=(2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 20.0, 60.0, 200.0, 400.0),
+        sliders=("samples", "layers"),
+        marks=(Mark("y", 0.5, "a coin"),),
     )
 
     def observables_of(self, task: Task, gains: Array, variance: Array) -> dict[str, float]:

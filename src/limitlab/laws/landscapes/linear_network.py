@@ -24,7 +24,7 @@ from pydantic import model_validator
 
 from limitlab._core.checks import one_of
 from limitlab.errors import Refused
-from limitlab.laws import CLOSED_FORM, Draw, Experiment, Law, Values, observable, parameter
+from limitlab.laws import CLOSED_FORM, Draw, Experiment, Headline, Law, Values, observable, parameter
 
 __all__ = ["LinearNetwork", "saddle_index"]
 
@@ -126,6 +126,16 @@ class LinearNetwork(Law):
     simulation = Experiment("number of samples n", sizes=(100, 200, 400), draws=60)
     # Modes at different stages: learned, rising, and still small
     points = (dict(singular_values=(2.0, 1.3, 0.6), start=0.02, times=(0.3, 0.7, 1.5)),)
+    headline = Headline(
+        "Strong modes are learned first, in steps",
+        x="times",
+        over=(0.0, 3.0, 121),
+        show=("modes",),
+        size=200,
+        draws=3,
+        places=(0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0),
+        sliders=("start", "singular_values"),
+    )
 
     singular_values: tuple[float, ...] = parameter(
         (3.0, 2.0, 1.0), "singular values of the map from inputs to labels", note="falling", symbol="s_k", above=0, most=100

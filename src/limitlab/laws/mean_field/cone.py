@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limitlab._core.cost import Cost
-from limitlab.laws import Draw, Experiment, Law, Values, observable, parameter, shared
+from limitlab.laws import Draw, Experiment, Headline, Law, Values, observable, parameter, shared
 
 __all__ = ["ConeFlow"]
 
@@ -95,6 +95,16 @@ class ConeFlow(Law):
     points = (
         dict(angle=1.2, inputs=80, directions=800),
         dict(angle=2.0, inputs=70, directions=700),
+    )
+    headline = Headline(
+        "Signs at the start decide what is learnable",
+        x="angle",
+        over=(0.05, 3.14, 41),
+        show=("risk",),
+        curves=("signs", ("positive", "both")),
+        size=20,
+        draws=3,
+        places=(0.5, 1.0, 1.5, 2.0, 2.5, 3.0),
     )
 
     angle: float = parameter(2.0, "angle between the two neurons behind the labels", symbol=r"\theta", above=0, most=math.pi)

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
 from limitlab.errors import Refused
-from limitlab.laws import CLOSED_FORM, Draw, Experiment, Law, Values, observable, parameter, shared
+from limitlab.laws import CLOSED_FORM, Draw, Experiment, Headline, Law, Values, observable, parameter, shared
 from limitlab.laws.mean_field.potentials import neuron_interaction
 
 __all__ = ["NoisyMeanField"]
@@ -107,6 +107,18 @@ class NoisyMeanField(Law):
             start_std=0.6,
             times=(0.3, 1.0, math.inf),
         ),
+    )
+    headline = Headline(
+        "Noise stops the descent at a higher plateau",
+        x="times",
+        over=(0.0, 5.0, 81),
+        show=("risk",),
+        curves=("inverse_temperature", (1, 5, 50)),
+        at=dict(neuron="erf"),
+        size=100,
+        draws=4,
+        places=(0.25, 0.5, 1.0, 2.0, 3.0, 5.0),
+        sliders=("penalty", "start_std"),
     )
 
     neuron: Literal["linear", "erf"] = parameter("linear", "kind of neuron", symbol=r"\sigma")

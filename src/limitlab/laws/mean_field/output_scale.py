@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from limitlab._core.cost import Cost
 from limitlab.errors import Refused
-from limitlab.laws import Draw, Experiment, Law, Values, observable, parameter, shared
+from limitlab.laws import Draw, Experiment, Headline, Law, Values, observable, parameter, shared
 
 __all__ = ["OutputScale"]
 
@@ -103,6 +103,19 @@ class OutputScale(Law):
         dict(scale=1.5, second_layer_spread=0.5, start_std=0.8, score_shift=0.4, times=(1.0, 4.0)),
         dict(scale=0.7, initialisation="paired", start_std=0.7, times=(1.0, 4.0)),
         dict(scale=1.0, initialisation="signs", start_std=0.6, score_shift=-0.5, samples=4, times=(1.0, 4.0)),
+    )
+    headline = Headline(
+        "Larger output scale, lazier network",
+        x="scale",
+        over=(0.2, 200.0, 61),
+        scale="log",
+        y_scale="log",
+        show=("kernel_change", "weight_displacement"),
+        at=dict(times=(2.0,)),
+        size=200,
+        draws=2,
+        places=(0.3, 1.0, 3.0, 10.0, 30.0, 100.0),
+        sliders=("initialisation", "samples"),
     )
 
     scale: float = parameter(4.0, above=0, most=1e6, scale="log")

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from limitlab._core.cost import Cost, latest
-from limitlab.laws import Draw, Experiment, Law, Values, observable, parameter, shared
+from limitlab.laws import Draw, Experiment, Headline, Law, Values, observable, parameter, shared
 from limitlab.laws.mean_field.potentials import neuron_interaction
 from limitlab.models.activations import Activation
 from limitlab.numerics.ode import states_at
@@ -153,6 +153,17 @@ class MeanFieldParticles(Law):
             start_std=0.5,
             times=(0.1, 0.3),
         ),
+    )
+    headline = Headline(
+        "Sixteen neurons already follow the infinite network",
+        x="times",
+        over=(0.0, 4.0, 81),
+        show=("risk",),
+        curves=("start_mean", (-1, 0, 1)),
+        size=16,
+        draws=3,
+        places=(0.0, 0.5, 1.0, 2.0, 3.0, 4.0),
+        sliders=("start_std", "teacher_weight"),
     )
 
     activation: Activation = parameter("tanh", note="twice differentiable")

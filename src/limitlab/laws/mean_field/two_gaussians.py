@@ -23,7 +23,7 @@ from pydantic import model_validator
 
 from limitlab._core.cost import Cost, latest
 from limitlab.errors import Refused
-from limitlab.laws import Draw, Experiment, Law, Values, observable, parameter, shared
+from limitlab.laws import Draw, Experiment, Headline, Law, Values, observable, parameter, shared
 from limitlab.numerics.ode import solved
 
 __all__ = ["TwoGaussians"]
@@ -83,6 +83,18 @@ class TwoGaussians(Law):
             step=0.04,
             test_points=400,
         ),
+    )
+    headline = Headline(
+        "A long plateau hides the better solution",
+        x="times",
+        over=(0.05, 100.0, 41),
+        scale="log",
+        show=("risk",),
+        curves=("separation", (0.4, 0.8)),
+        size=400,
+        draws=2,
+        places=(0.1, 0.3, 1.0, 3.0, 6.0, 10.0, 30.0),
+        sliders=("initial_scale", "separation"),
     )
 
     separation: float = parameter(

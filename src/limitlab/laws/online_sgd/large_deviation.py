@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limitlab._core.cost import Cost
-from limitlab.laws import Draw, Experiment, Law, Values, observable, parameter
+from limitlab.laws import Draw, Experiment, Headline, Law, Values, observable, parameter
 
 __all__ = ["SgdLargeDeviation"]
 
@@ -130,6 +130,17 @@ class SgdLargeDeviation(Law):
     points = (
         dict(deviation=0.4, noise_law="sign", times=(0.7, 1.5)),
         dict(deviation=0.6, noise_law="gaussian", times=(0.6, 1.4)),
+    )
+    headline = Headline(
+        "Rare excursions cost their distance squared",
+        x="deviation",
+        over=(0.02, 0.6, 59),
+        show=("rate",),
+        curves=("noise_law", ("gaussian", "sign")),
+        size=80,
+        draws=2,
+        places=(0.1, 0.2, 0.3, 0.5),
+        sliders=("times",),
     )
 
     deviation: float = parameter(0.5, "distance from the gradient flow", symbol=r"\varepsilon", above=0, most=20)

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from limitlab._core.declaration import parameter
+from limitlab.laws import Headline, Mark
 from limitlab.laws.online_sgd._spherical import Array, InformationExponent, SphericalSGD
 from limitlab.numerics.gaussian import panel_rule
 
@@ -48,6 +49,18 @@ class OnlineMixture(SphericalSGD):
     page = "online_sgd"
     # Clusters of unequal weight, and a step at which the second term of the drift matters
     points = (dict(field=0.5, step=0.6, start_overlap=0.3),)
+    headline = Headline(
+        "Larger steps settle further from the axis",
+        x="times",
+        over=(0.0, 15.0, 101),
+        show=("overlap",),
+        curves=("step", (0.1, 0.5, 2.0)),
+        size=400,
+        draws=4,
+        places=(1.0, 3.0, 6.0, 10.0, 15.0),
+        sliders=("field", "start_overlap"),
+        marks=(Mark("y", lambda law: law.stable_overlap(), "stable overlap", each=True),),
+    )
 
     field: float = parameter(0.5, "half the logarithm of the odds of the first cluster", symbol="h")
     times: float | tuple[float, ...] = parameter(

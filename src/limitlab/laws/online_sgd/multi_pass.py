@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from pydantic import model_validator
 
 from limitlab.errors import Refused
-from limitlab.laws import Draw, Values, observable, parameter, shared
+from limitlab.laws import Draw, Headline, Values, observable, parameter, shared
 from limitlab.laws.regression import early_stopping
 from limitlab.laws.regression.linear_model import LinearModel
 from limitlab.numerics.contours import coefficients
@@ -76,6 +76,18 @@ class MultiPassLeastSquares(LinearModel):
             signal_energy=(0.5, 0.8),
         ),
         dict(ratio=1.6, samples=100, noise=0.7, step=0.03, batch=4, replacement=False, times=(0.6, 1.8)),
+    )
+    headline = Headline(
+        "SGD noise costs test error at large steps",
+        x="times",
+        over=(0.05, 30.0, 61),
+        scale="log",
+        show=("excess_risk", "descent_excess_risk"),
+        at=dict(step=0.012, samples=200.0),
+        size=100,
+        draws=10,
+        places=(0.1, 0.3, 1.0, 3.0, 10.0, 30.0),
+        sliders=("step", "batch"),
     )
 
     noise: float = parameter(0.5, least=0)

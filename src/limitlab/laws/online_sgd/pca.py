@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from limitlab._core.declaration import parameter
+from limitlab.laws import Headline, Mark
 from limitlab.laws.online_sgd._spherical import Array, InformationExponent, SphericalSGD
 
 __all__ = ["OnlinePCA"]
@@ -35,6 +36,18 @@ class OnlinePCA(SphericalSGD):
     page = "online_sgd"
     # A step at which the second term of the drift matters
     points = (dict(snr=2.5, step=0.4, start_overlap=0.25, times=(0.3, 0.7, 2.0)),)
+    headline = Headline(
+        "Stronger signal, better final alignment",
+        x="times",
+        over=(0.0, 8.0, 101),
+        show=("overlap",),
+        curves=("snr", (0.2, 1, 4)),
+        size=800,
+        draws=10,
+        places=(0.25, 0.5, 1.0, 2.0, 4.0, 6.0, 8.0),
+        sliders=("step", "start_overlap"),
+        marks=(Mark("y", lambda law: law.stable_overlap(), "stable overlap", each=True),),
+    )
 
     snr: float = parameter(2.0, note="variance in excess of 1 along the direction", above=0, scale="log")
     start_overlap: float = parameter(0.3, above=-1, below=1)

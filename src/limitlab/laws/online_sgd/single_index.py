@@ -18,6 +18,7 @@ from pydantic import model_validator
 
 from limitlab._core.declaration import parameter
 from limitlab.errors import ConvergenceError, Refused
+from limitlab.laws import Headline
 from limitlab.laws.online_sgd._spherical import (
     Array,
     InformationExponent,
@@ -52,6 +53,18 @@ class OnlineSingleIndex(SphericalSGD):
     points = (
         dict(teacher="relu", student="relu", noise=0.5, step=0.4, start_overlap=0.25, times=(0.3, 0.8, 2.0)),
         dict(teacher="relu", student="tanh", noise=0.3, step=0.6, start_overlap=-0.3, times=(0.5, 1.0)),
+    )
+    headline = Headline(
+        "A weak start means a long search",
+        x="times",
+        over=(0.0, 1.2, 121),
+        show=("overlap",),
+        curves=("start_overlap", (0.01, 0.05, 0.3)),
+        at=dict(teacher="h2", student="h2", step=0.01),
+        size=2000,
+        draws=3,
+        places=(0.05, 0.1, 0.2, 0.3, 0.4, 0.6, 0.9, 1.2),
+        sliders=("step", "teacher"),
     )
 
     teacher: Activation = parameter("relu", symbol="f")

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from limitlab._core.cost import Cost, latest
 from limitlab.errors import NotComputable
-from limitlab.laws import Draw, Experiment, Law, Values, observable, parameter, shared
+from limitlab.laws import Draw, Experiment, Headline, Law, Values, observable, parameter, shared
 from limitlab.laws.online_sgd.growth import SIZES, GrowthExponents, Point, fitted
 from limitlab.numerics.ode import Trajectory, integrate
 
@@ -160,6 +160,17 @@ class SpikedTensor(_Spiked):
         dict(order=3, snr=1.6, step=0.6, start_overlap=0.7, start_residual=0.8),
         dict(order=2, snr=2.0, step=0.7, start_overlap=0.5, start_residual=1.2),
     )
+    headline = Headline(
+        "Below a critical strength SGD forgets the signal",
+        x="times",
+        over=(0.0, 3.0, 101),
+        show=("overlap",),
+        curves=("snr", (0.5, 1.5, 3)),
+        size=800,
+        draws=3,
+        places=(0.25, 0.5, 1.0, 1.5, 2.0, 3.0),
+        sliders=("step", "order"),
+    )
 
     step: float = parameter(
         1.0,
@@ -269,6 +280,18 @@ class SpikedTensorDiffusion(_Spiked):
     points = (
         dict(order=2, snr=0.8, step=0.6, start_variance=1.4, start_residual=0.8),
         dict(order=3, snr=1.2, step=0.7, start_variance=1.2, start_residual=0.9),
+    )
+    headline = Headline(
+        "Above the critical strength fluctuations explode",
+        x="times",
+        over=(0.0, 0.6, 81),
+        y_scale="log",
+        show=("overlap_variance",),
+        curves=("snr", (0.5, 1, 1.5)),
+        size=1600,
+        draws=6,
+        places=(0.1, 0.2, 0.3, 0.4, 0.5, 0.6),
+        sliders=("step", "start_variance"),
     )
 
     snr: float = parameter(0.8, note="strength of the signal", least=0)

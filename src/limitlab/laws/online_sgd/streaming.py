@@ -27,7 +27,7 @@ from pydantic import model_validator
 from limitlab._core.cost import Cost, latest
 from limitlab._core.declaration import apportion
 from limitlab.errors import Refused, UnreachableTarget
-from limitlab.laws import CLOSED_FORM, Draw, Experiment, Values, observable, parameter, shared
+from limitlab.laws import CLOSED_FORM, Draw, Experiment, Headline, Values, observable, parameter, shared
 from limitlab.laws.online_sgd import second_moments
 from limitlab.laws.online_sgd.second_moments import Modes
 from limitlab.laws.regression.linear_model import GroupedSignal
@@ -157,6 +157,19 @@ class StreamingLeastSquares(GroupedSignal):
             average_from=0.3,
             times=(1.0, 3.0),
         ),
+    )
+    headline = Headline(
+        "Large steps learn fast and end badly",
+        x="times",
+        over=(0.02, 20.0, 81),
+        scale="log",
+        y_scale="log",
+        show=("excess_risk",),
+        curves=("step", (0.1, 0.3, 0.8)),
+        size=100,
+        draws=3,
+        places=(0.1, 0.3, 1.0, 3.0, 10.0, 20.0),
+        sliders=("batch", "noise"),
     )
 
     noise: float = parameter(0.5, least=0)

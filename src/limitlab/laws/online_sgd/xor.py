@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from limitlab._core.cost import Cost
 from limitlab.errors import Refused
-from limitlab.laws import CLOSED_FORM, Draw, Experiment, Law, Values, observable, parameter
+from limitlab.laws import CLOSED_FORM, Draw, Experiment, Headline, Law, Mark, Values, observable, parameter
 from limitlab.numerics.ode import states_at
 
 __all__ = ["XorMixture", "class_flow"]
@@ -192,6 +192,20 @@ class XorMixture(Law):
     revision = 2
     # A step that is not 1, and a width at which the probability of success is near neither 0 nor 1
     points = (dict(width=12, regularizer=0.05, step=0.7),)
+    headline = Headline(
+        "More neurons, more lottery tickets",
+        x="width",
+        over=(1.0, 40.0, 40),
+        whole=True,
+        show=("success_probability", "captured_classes"),
+        panels=True,
+        at=dict(networks=20),
+        size=50,
+        draws=3,
+        places=(4.0, 6.0, 8.0, 12.0, 16.0, 24.0),
+        sliders=("snr", "regularizer"),
+        marks=(Mark("x", 4.0, "one neuron per cluster"),),
+    )
 
     width: int = parameter(6, symbol="K", least=1)
     regularizer: float = parameter(0.05, least=0, below=0.25)

@@ -22,7 +22,7 @@ from pydantic import model_validator
 
 from limitlab._core.cost import Cost, latest
 from limitlab.errors import Refused
-from limitlab.laws import Draw, Experiment, Law, Values, observable, parameter, shared
+from limitlab.laws import Draw, Experiment, Headline, Law, Values, observable, parameter, shared
 from limitlab.numerics.ode import Trajectory, follow, integrate, runge_kutta
 from limitlab.numerics.quadrature import between_kinks
 
@@ -132,6 +132,17 @@ class XorDynamics(Law):
             start_residual=(0.8, 0.7),
             times=(1.0, 2.0),
         ),
+    )
+    headline = Headline(
+        "A neuron keeps one axis, drops the other",
+        x="times",
+        over=(0.0, 60.0, 81),
+        show=("overlap_mu", "overlap_nu"),
+        at=dict(start_mu=(0.2,), start_nu=(0.1,)),
+        size=400,
+        draws=3,
+        places=(2.0, 5.0, 10.0, 20.0, 40.0, 60.0),
+        sliders=("snr", "regularizer"),
     )
 
     snr: float = parameter(5.0, note="inverse variance of the noise", above=0, scale="log")

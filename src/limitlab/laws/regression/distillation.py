@@ -33,7 +33,7 @@ from pydantic import model_validator
 
 from limitlab._core.declaration import apportion
 from limitlab.errors import Refused
-from limitlab.laws import CLOSED_FORM, Draw, Values, observable, parameter, shared
+from limitlab.laws import CLOSED_FORM, Draw, Headline, Values, observable, parameter, shared
 from limitlab.laws.classification.beside_best import Best
 from limitlab.laws.regression._label_chains import TablePopulation, taught
 from limitlab.laws.regression._relabelled import State, shares_of, step
@@ -110,6 +110,18 @@ class Distillation(LinearModel):
         ),
         dict(ratio=2.0, ridge=0.3, teacher_ridge=0.1, noise=0.5, inputs="same", mix=0.7, **_GROUPS),
         dict(ratio=0.8, ridge=0.2, teacher_ridge=0.2, noise=1.0, inputs="same", mix=1.3, **_GROUPS),
+    )
+    headline = Headline(
+        "A penalised student beats its overfitted teacher",
+        x="ridge",
+        over=(0.001, 10.0, 61),
+        scale="log",
+        show=("excess_risk", "teacher_excess_risk"),
+        at=dict(noise=1.0, ratio=0.3),
+        size=120,
+        draws=4,
+        places=(0.001, 0.01, 0.1, 0.3, 1.0, 3.0, 10.0),
+        sliders=("ratio", "teacher_ridge"),
     )
 
     ratio: float = parameter(0.5, above=0, scale="log", count="size / value")

@@ -39,7 +39,7 @@ from pydantic import model_validator
 
 from limitlab._core.results import CLOSED_FORM
 from limitlab.errors import ConvergenceError, Refused
-from limitlab.laws import Draw, Values, parameter
+from limitlab.laws import Draw, Headline, Mark, Values, parameter
 from limitlab.laws.regression import ridge
 from limitlab.laws.regression.linear_model import LinearModel, spectrum
 from limitlab.models.designs import descent_filter, flow_filter, penalised_filter
@@ -422,6 +422,19 @@ class EarlyStopping(LinearModel):
             signal_energy=(0.8,),
             penalty=((0.0, 1.2), (1.0, 0.4), (3.0, 0.1)),
         ),
+    )
+    headline = Headline(
+        "Stop early: test error turns up again",
+        x="times",
+        over=(0.05, 100.0, 81),
+        scale="log",
+        show=("train_error", "test_error"),
+        at=dict(ratio=0.9, noise=1.0),
+        size=100,
+        draws=4,
+        places=(0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0),
+        sliders=("ratio", "noise"),
+        marks=(Mark("x", lambda law: float(law.best_time()), "best time"),),
     )
 
     times: float | tuple[float, ...] = parameter(

@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.laws import CLOSED_FORM, Cost, Draw, Values, observable, shared
+from limitlab.laws import CLOSED_FORM, Cost, Draw, Headline, Mark, Values, observable, shared
 from limitlab.laws.regression._random_features_model import RandomFeaturesModel
 from limitlab.laws.regression.random_features import limit_of
 from limitlab.models.random_features import (
@@ -74,6 +74,19 @@ class GaussianEquivalence(RandomFeaturesModel):
             noise=0.4,
         ),
         dict(width_ratio=0.6, sample_ratio=1.5, ridge=0.05, signal=0.8, nonlinear_signal=0.5, noise=0.6),
+    )
+    headline = Headline(
+        "ReLU features regress like noisy linear ones",
+        x="width_ratio",
+        over=(0.1, 30.0, 81),
+        scale="log",
+        show=("variance", "linear_variance"),
+        at=dict(ridge=0.001),
+        size=80,
+        draws=4,
+        places=(0.3, 1.0, 2.0, 3.0, 5.0, 10.0, 30.0),
+        sliders=("activation", "ridge"),
+        marks=(Mark("x", lambda law: law.sample_ratio, "one neuron per sample"),),
     )
 
     def draw_cost(self, size: int) -> Cost:

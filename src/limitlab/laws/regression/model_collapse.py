@@ -28,7 +28,7 @@ from pydantic import model_validator
 from limitlab._core.cost import Cost
 from limitlab._core.declaration import apportion
 from limitlab.errors import Refused
-from limitlab.laws import CLOSED_FORM, Draw, Experiment, Values, parameter
+from limitlab.laws import CLOSED_FORM, Draw, Experiment, Headline, Values, parameter
 from limitlab.laws.classification.beside_best import Best
 from limitlab.laws.regression._label_chains import TablePopulation, collapse_chain
 from limitlab.laws.regression._relabelled import Shares, State, shares_of, step
@@ -90,6 +90,19 @@ class ModelCollapse(LinearModel):
         dict(ratio=0.8, ridge=0.1, noise=0.5, real_share=0.3, generations=(1, 2, 4), **_GROUPS),
         dict(ratio=1.5, ridge=0.05, noise=0.5, real_share=0.5, synthetic_noise=0.2, generations=(1, 2, 4), **_GROUPS),
         dict(ratio=0.5, ridge=0.0, noise=0.6, synthetic_noise=0.9, data="accumulate", generations=(1, 2, 4), **_GROUPS),
+    )
+    headline = Headline(
+        "A little real data stops the collapse",
+        x="generations",
+        over=(1.0, 40.0, 40),
+        whole=True,
+        show=("excess_risk",),
+        curves=("real_share", (0, 0.2, 0.6)),
+        at=dict(ratio=0.5, ridge=0.01),
+        size=60,
+        draws=2,
+        places=(1.0, 2.0, 4.0, 8.0, 16.0, 28.0, 40.0),
+        sliders=("noise", "ratio"),
     )
 
     ratio: float = parameter(0.8, above=0, scale="log", count="size / value")

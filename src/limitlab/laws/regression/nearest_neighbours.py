@@ -27,7 +27,7 @@ from pydantic import model_validator
 
 from limitlab._core.cost import Cost
 from limitlab.errors import Refused
-from limitlab.laws import CLOSED_FORM, Draw, Experiment, Law, Values, parameter
+from limitlab.laws import CLOSED_FORM, Draw, Experiment, Headline, Law, Mark, Values, parameter
 from limitlab.laws.regression._cusp import Labels, drawn_errors, summary_of_errors
 from limitlab.numerics.special import gamma_ratio
 
@@ -131,6 +131,21 @@ class NearestNeighbours(Law):
     points = (
         dict(samples=60, neighbours=4, dimension=3, smoothness=0.7, amplitude=1.5, noise=0.6, labels="drawn"),
         dict(samples=200, neighbours=7, dimension=2, smoothness=0.8, amplitude=1.3, noise=0.7),
+    )
+    headline = Headline(
+        "Too few and too many neighbours both hurt",
+        x="neighbours",
+        over=(1.0, 100.0, 61),
+        scale="log",
+        y_scale="log",
+        whole=True,
+        show=("excess_risk",),
+        curves=("samples", (100, 1000, 10000)),
+        size=200,
+        draws=2,
+        places=(1.0, 3.0, 10.0, 30.0, 100.0),
+        sliders=("dimension", "noise"),
+        marks=(Mark("x", lambda law: float(law.best_neighbours()), "best number", each=True),),
     )
 
     samples: int = parameter(100, least=1, scale="log")

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from limitlab.errors import Refused
-from limitlab.laws import CLOSED_FORM, Cost, Draw, Values
+from limitlab.laws import CLOSED_FORM, Cost, Draw, Headline, Mark, Values
 from limitlab.laws.classification.beside_best import Best, HasBayesError, best_linear
 from limitlab.laws.regression._random_features_model import RandomFeaturesModel
 from limitlab.laws.regression._random_features_point import (
@@ -174,6 +174,20 @@ class RandomFeaturesRidge(RandomFeaturesModel, HasBayesError):
             noise=0.6,
             labels="drawn",
         ),
+    )
+    headline = Headline(
+        "Worst exactly at one neuron per sample",
+        x="width_ratio",
+        over=(0.1, 100.0, 121),
+        scale="log",
+        show=("test_error",),
+        curves=("ridge", (1e-05, 0.001, 0.1)),
+        at=dict(sample_ratio=3.0),
+        size=40,
+        draws=4,
+        places=(0.3, 1.0, 2.0, 3.0, 4.0, 6.0, 10.0, 30.0),
+        sliders=("noise", "sample_ratio"),
+        marks=(Mark("x", lambda law: law.sample_ratio, "one neuron per sample"),),
     )
 
     # -- the limit ----------------------------------------------------------------------------------------------------

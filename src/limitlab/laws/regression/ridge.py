@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
 from limitlab.errors import Refused
-from limitlab.laws import CLOSED_FORM, Draw, Values, observable, parameter, shared
+from limitlab.laws import CLOSED_FORM, Draw, Headline, Mark, Values, observable, parameter, shared
 from limitlab.laws.classification.beside_best import Best
 from limitlab.laws.regression.linear_model import LinearModel, spectrum
 from limitlab.models.designs import Filter, ridge_filter
@@ -275,6 +275,20 @@ class Ridge(LinearModel):
             signal_energy=(0.4, 0.8),
             start_distance=1.6,
         ),
+    )
+    headline = Headline(
+        "Worst exactly at one feature per sample",
+        x="ratio",
+        over=(0.1, 10.0, 161),
+        scale="log",
+        show=("test_error",),
+        curves=("ridge", (0.001, 0.01, 0.1)),
+        at=dict(noise=0.5),
+        size=100,
+        draws=6,
+        places=(0.2, 0.5, 0.8, 1.0, 1.25, 2.0, 4.0, 10.0),
+        sliders=("noise", "eigenvalues"),
+        marks=(Mark("x", 1.0, "one feature per sample"),),
     )
 
     ridge: float = parameter(0.1, scale="log")

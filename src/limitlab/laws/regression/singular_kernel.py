@@ -29,7 +29,7 @@ from pydantic import model_validator
 
 from limitlab._core.cost import Cost
 from limitlab.errors import ConvergenceError, Refused
-from limitlab.laws import Draw, Experiment, Law, Values, observable, parameter, shared
+from limitlab.laws import Draw, Experiment, Headline, Law, Values, observable, parameter, shared
 from limitlab.laws.regression._cusp import Labels, drawn_errors, summary_of_errors
 from limitlab.laws.regression._laplace import weighted_average
 
@@ -235,6 +235,20 @@ class SingularKernelSmoother(Law):
             noise=0.7,
             offset=0.3,
         ),
+    )
+    headline = Headline(
+        "Passing through noisy labels can still learn",
+        x="samples",
+        over=(60.0, 100000.0, 61),
+        scale="log",
+        y_scale="log",
+        whole=True,
+        show=("excess_risk",),
+        curves=("bandwidth", (0.15, 0.25, 0.4)),
+        size=400,
+        draws=3,
+        places=(60.0, 100.0, 200.0, 400.0, 1000.0, 3000.0),
+        sliders=("singularity", "noise"),
     )
 
     samples: int = parameter(100, least=1, scale="log")

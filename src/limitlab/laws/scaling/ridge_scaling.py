@@ -23,7 +23,7 @@ from pydantic import model_validator
 
 from limitlab._core.cost import Cost
 from limitlab.errors import Refused, UnreachableTarget
-from limitlab.laws import Draw, Experiment, Law, Values, parameter
+from limitlab.laws import Draw, Experiment, Headline, Law, Values, parameter
 from limitlab.laws.scaling._spectrum import Spectrum, power_law, ridge_of_width
 
 __all__ = ["RidgeScaling"]
@@ -148,6 +148,19 @@ class RidgeScaling(Law):
             ridge=2e-3,
             noise=0.4,
         ),
+    )
+    headline = Headline(
+        "Noise bends the power law",
+        x="samples",
+        over=(5.0, 5000.0, 61),
+        scale="log",
+        y_scale="log",
+        show=("excess_risk",),
+        curves=("noise", (0, 0.1, 0.3)),
+        at=dict(latent_dimension=2000.0, ridge=1e-06),
+        draws=3,
+        places=(10.0, 30.0, 100.0, 300.0),
+        sliders=("ridge", "target_exponent"),
     )
 
     spectrum_exponent: float = parameter(1.0, note="eigenvalues j^(-2 alpha)", above=0, most=6)

@@ -25,7 +25,7 @@ from pydantic import model_validator
 
 from limitlab._core.cost import Cost, latest
 from limitlab.errors import Refused
-from limitlab.laws import Draw, Experiment, Law, Values, observable, parameter, shared
+from limitlab.laws import Draw, Experiment, Headline, Law, Values, observable, parameter, shared
 from limitlab.laws.online_sgd.second_moments import largest_step
 from limitlab.laws.scaling import _spectrum as generating
 from limitlab.laws.scaling._spectrum import Spectrum, power_law
@@ -110,6 +110,20 @@ class PowerLawScaling(Law):
             noise=0.4,
             steps=(16, 40, 100),
         ),
+    )
+    headline = Headline(
+        "Each width has its floor",
+        x="steps",
+        over=(1.0, 100000.0, 61),
+        scale="log",
+        y_scale="log",
+        whole=True,
+        show=("excess_risk",),
+        curves=("width", (10, 30, 100)),
+        size=30,
+        draws=20,
+        places=(1.0, 10.0, 100.0, 1000.0),
+        sliders=("spectrum_exponent", "target_exponent"),
     )
 
     spectrum_exponent: float = parameter(1.0, note="eigenvalues j^(-2 alpha)", above=0, most=6)

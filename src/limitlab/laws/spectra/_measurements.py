@@ -88,6 +88,18 @@ class SpectralLaw(Law):
         """Return the points x at the law's positions between the edges."""
 
     @abstractmethod
+    def density(self, x: ArrayLike) -> Array:
+        """Return the density of the continuous part."""
+
+    def headline_line(self, values: Array) -> dict[str, Array]:
+        """Return the density at eigenvalues, for the headline view."""
+        return {"density": self.density(values)}
+
+    def headline_histogram(self, size: int, seed: int) -> Array:
+        """Return the eigenvalues of one draw, for the headline view."""
+        return self.sample_eigenvalues(self.draw(size, seed))
+
+    @abstractmethod
     def rank(self, draw: Draw) -> int:
         """Return the number of eigenvalues of a draw that need not be zero."""
 

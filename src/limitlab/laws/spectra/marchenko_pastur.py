@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from limitlab.laws import CLOSED_FORM, Draw, Values, parameter
+from limitlab.laws import CLOSED_FORM, Draw, Headline, Mark, Values, parameter
 from limitlab.laws.spectra._measurements import SpectralLaw, points, sample_eigenvalues
 from limitlab.models.designs import draw_design
 from limitlab.numerics.spectra import marchenko_pastur as numerics
@@ -76,6 +76,17 @@ class MarchenkoPastur(SpectralLaw):
     points = (
         dict(ratio=0.3, variance=1.5, shift=0.7),
         dict(ratio=3.0, variance=0.6, shift=1.3),
+    )
+    headline = Headline(
+        "Pure noise spreads over a known interval",
+        x=r"eigenvalue $x$",
+        over=(0.0, 4.5, 901),
+        show=("density",),
+        curves=("ratio", (0.1, 0.3, 0.6)),
+        size=600,
+        draws=1,
+        sliders=("variance", "entries"),
+        marks=(Mark("x", lambda law: law.support()[0][1], "edge", each=True),),
     )
 
     ratio: float = parameter(0.25, above=0, scale="log", count="size / value")

@@ -24,7 +24,7 @@ from pydantic import model_validator
 
 from limitlab._core.declaration import apportion
 from limitlab.errors import Refused
-from limitlab.laws import Draw, Values, parameter
+from limitlab.laws import Draw, Headline, Mark, Values, parameter
 from limitlab.laws.spectra._measurements import SpectralLaw, points, sample_eigenvalues
 from limitlab.models.designs import draw_design
 from limitlab.numerics.spectra import SampleSpectrum
@@ -69,6 +69,20 @@ class SampleCovariance(SpectralLaw):
     points = (
         dict(ratio=0.2, eigenvalues=(0.5, 1.0, 4.0), weights=(0.3, 0.5, 0.2), shift=0.7),
         dict(ratio=3.0, eigenvalues=(1.0, 2.0), weights=(0.7, 0.3)),
+    )
+    headline = Headline(
+        "Samples blur two eigenvalues into bulks",
+        x=r"eigenvalue $x$",
+        over=(0.0, 8.0, 1601),
+        show=("density",),
+        curves=("ratio", (0.02, 0.1, 0.5)),
+        size=600,
+        draws=1,
+        sliders=("eigenvalues", "weights"),
+        marks=(
+            Mark("x", lambda law: law.eigenvalues[0], "population eigenvalue"),
+            Mark("x", lambda law: law.eigenvalues[-1], "population eigenvalue"),
+        ),
     )
 
     ratio: float = parameter(0.25, above=0, scale="log", count="size / value")

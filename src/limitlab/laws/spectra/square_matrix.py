@@ -14,6 +14,7 @@ Status.   Theorem (Edelman 1988).
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from scipy.special import ndtr
 
 from limitlab._core.cost import Cost
 from limitlab.errors import Refused
-from limitlab.laws import Draw, Experiment, Law, Values, observable, parameter
+from limitlab.laws import Draw, Experiment, Headline, Law, Values, observable, parameter
 
 __all__ = ["SquareMatrixEdge", "mean_inverse_trace"]
 
@@ -84,12 +85,37 @@ class SquareMatrixEdge(Law):
     simulation = Experiment("number of rows and columns n", sizes=(10, 20, 40), draws=220)
     # The law has no parameters
     points = ({},)
+    headline = Headline(
+        "Condition numbers have a heavy tail",
+        x=r"condition number over $n$, $\kappa/n$",
+        over=(0.2, 100.0, 200),
+        scale="log",
+        y_scale="log",
+        show=("tail_probability",),
+        size=40,
+        draws=10,
+        places=(0.3, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 60.0),
+    )
 
     matrices: int = parameter(200, "matrices in one draw", kind="experiment", least=1)
 
     def draw_cost(self, size: int) -> Cost:
         """Return the cost of all matrices of a draw."""
         return Cost(1.1 * self.matrices * size**2 + 1e5, 0.4 * self.matrices * size**3 + 1e7)
+
+    def headline_line(self, values: Array) -> dict[str, Array]:
+        """Return P(kappa/n > x), for the headline view."""
+        return {"tail_probability": -np.expm1(-2 / values - 2 / values**2)}
+
+    def headline_points(self, size: int, seeds: Sequence[int], places: Array) -> dict[str, Array]:
+        """Return the share of drawn matrices with kappa/n above each place, for the headline view."""
+        rows = []
+        for seed in seeds:
+            singular = np.linalg.svd(
+                self.draw(size, seed).rng.standard_normal((self.matrices, size, size)), compute_uv=False
+            )
+            rows.append(((singular[:, 0] / singular[:, -1])[:, None] > size * places).mean(axis=0))
+        return {"tail_probability": np.array(rows)}
 
     def smallest_cdf(self, x: ArrayLike) -> Array:
         """Return P(n lambda_min <= x) in the limit."""

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import erfc
 
 from limitlab._core.cost import Cost
-from limitlab.laws import Draw, Experiment, Law, Values, parameter
+from limitlab.laws import Draw, Experiment, Headline, Law, Values, parameter
 
 __all__ = ["FiniteClass"]
 
@@ -82,6 +82,17 @@ class FiniteClass(Law):
     points = (
         dict(models=10, error_rate=0.3),
         dict(models=300, error_rate=0.6),
+    )
+    headline = Headline(
+        "A million models cost only five standard errors",
+        x="models",
+        over=(1.0, 1000000.0, 61),
+        scale="log",
+        show=("largest_deviation",),
+        size=400,
+        draws=4,
+        places=(1.0, 10.0, 100.0, 1000.0, 10000.0),
+        sliders=("error_rate",),
     )
 
     models: int = parameter(100, "number of models", symbol="M", least=1, most=10**12, scale="log")

@@ -15,6 +15,7 @@ Status.   Theorem without noise (Kolmogorov 1933). Derived with coins, by the re
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -23,7 +24,7 @@ from scipy.special import kolmogi, kolmogorov, zeta
 
 from limitlab._core.cost import Cost
 from limitlab.errors import Refused
-from limitlab.laws import CLOSED_FORM, Draw, Experiment, Law, Values, parameter
+from limitlab.laws import CLOSED_FORM, Draw, Experiment, Headline, Law, Mark, Values, parameter
 
 __all__ = ["ThresholdClass", "dichotomies"]
 
@@ -60,6 +61,18 @@ class ThresholdClass(Law):
         dict(label_noise="none", threshold=0.3),
         dict(label_noise="coin"),
     )
+    headline = Headline(
+        "The worst gap follows the Kolmogorov law",
+        x=r"deviation $b$",
+        over=(0.2, 2.5, 200),
+        show=("probability_at_most",),
+        curves=("label_noise", ("none", "coin")),
+        size=400,
+        draws=10,
+        places=(0.4, 0.6, 0.8, 1.0, 1.2, 1.4, 1.7, 2.0, 2.4),
+        sliders=("label_noise", "threshold"),
+        marks=(Mark("x", lambda law: float(law.quantile(0.95)), "95 % quantile", each=True),),
+    )
 
     label_noise: Noise = parameter(
         "none", "noise of the labels", note="none, or coin: random labels, 0 or 1 with probability 1/2"
@@ -78,6 +91,15 @@ class ThresholdClass(Law):
         if self.label_noise == "none":
             return np.asarray(np.where(level > 0, 1 - kolmogorov(np.maximum(level, 0.0)), 0.0))
         return np.asarray(np.where(level > 0, kolmogorov(math.pi / 4 / np.maximum(level, 1e-300)), 0.0))  # (10)
+
+    def headline_line(self, values: Array) -> dict[str, Array]:
+        """Return the limiting distribution function, for the headline view."""
+        return {"probability_at_most": self.cdf(values)}
+
+    def headline_points(self, size: int, seeds: Sequence[int], places: Array) -> dict[str, Array]:
+        """Return the share of data sets whose largest deviation is at most each place, for the headline view."""
+        worst = [math.sqrt(size) * self.suprema(self.draw(size, seed).rng, size, DATA_SETS) for seed in seeds]
+        return {"probability_at_most": np.array([(each[:, None] <= places).mean(axis=0) for each in worst])}
 
     def quantile(self, p: ArrayLike) -> Array:
         """Return the inverse of `cdf` at p."""

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from limitlab.laws import Draw, Experiment, Law, Values, observable, parameter
+from limitlab.laws import Draw, Experiment, Headline, Law, Values, observable, parameter
 
 __all__ = ["UniformConvergence", "exact_deviations"]
 
@@ -124,6 +124,17 @@ class UniformConvergence(Law):
     points = (
         dict(ratio=0.4, radius=1.5, signal=0.8, noise=0.6),
         dict(ratio=2.5, radius=2.0, signal=1.2, noise=0.7),
+    )
+    headline = Headline(
+        "The worst gap grows with features per sample",
+        x="ratio",
+        over=(0.05, 5.0, 41),
+        scale="log",
+        show=("sup_population_minus_empirical", "sup_empirical_minus_population"),
+        size=100,
+        draws=3,
+        places=(0.1, 0.3, 0.6, 1.0, 2.0, 5.0),
+        sliders=("radius", "noise"),
     )
 
     ratio: float = parameter(0.5, symbol=r"\delta = d/n", above=0, scale="log", count="size / value")
