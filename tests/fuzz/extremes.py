@@ -51,7 +51,8 @@ def _numbers(law: type[Law], name: str) -> tuple[Any, ...]:
     return tuple(
         kind
         for kind in _members(law.model_fields[name].annotation)
-        if kind in (int, float) or (typing.get_origin(kind) is tuple and set(typing.get_args(kind)) <= {int, float, Ellipsis})
+        if kind in (int, float)
+        or (typing.get_origin(kind) is tuple and set(typing.get_args(kind)) <= {int, float, Ellipsis})
     )
 
 
@@ -143,7 +144,10 @@ def _checked_again(law: Law, changes: dict[str, Any], values: Any) -> tuple[str,
         for name in names:
             gap, scale = _gap(values[name], better[name])
             if gap > 3 * stated[name] + 1e-12 * scale:
-                return "accuracy", f"{name} = {_short(values[name])} moves by {gap:.2g} with finer options, stated {stated[name]:.2g}"
+                return (
+                    "accuracy",
+                    f"{name} = {_short(values[name])} moves by {gap:.2g} with finer options, stated {stated[name]:.2g}",
+                )
     for changed, value in changes.items():
         if not isinstance(value, float) or value == 0 or law.parameters()[changed].kind == "solver":
             continue

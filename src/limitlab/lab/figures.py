@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from limitlab._core.lazy import index
-from limitlab._core.registry import packages
+from limitlab._core.registry import find_law, packages
 from limitlab.errors import Refused, did_you_mean
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from limitlab._core.law import Law
 
     Draw = Callable[[bool], Figure]
 
@@ -26,12 +28,13 @@ __all__ = ["all_figures", "animate", "describe_figures", "figure", "find_figure"
 
 
 def figure(name: str, quick: bool = True) -> Figure:
-    """Draw a figure by its id, or by the id of a claim that it shows.
+    """Draw a figure by its id, by the id of a claim that it shows, or by the name of a law.
 
     Parameters
     ----------
     name
-        Id of the figure, or of a claim that has a figure. The id of a figure of another package is `package:id`.
+        Id of the figure, or of a claim that has a figure. The id of a figure of another package is `package:id`. The name of a law, such
+        as `Ridge`, draws its headline view.
     quick
         Whether to use small experiments (seconds) or larger ones.
 
@@ -39,8 +42,27 @@ def figure(name: str, quick: bool = True) -> Figure:
     --------
     >>> figure("hermite-series")                                     # doctest: +ELLIPSIS
     <Figure size ...>
+    >>> figure("EquiangularTokens")                                  # doctest: +ELLIPSIS
+    <Figure size ...>
     """
-    return _drawing(find_figure(name))(quick)
+    try:
+        drawing = _drawing(find_figure(name))
+    except Refused:
+        law = _law_named(name)
+        if law is None:
+            raise
+        from limitlab.plotting.headline import headline_view
+
+        return headline_view(law).figure()
+    return drawing(quick)
+
+
+def _law_named(name: str) -> type[Law] | None:
+    """Return the law with a name, or None if there is none."""
+    try:
+        return find_law(name)
+    except ValueError:
+        return None
 
 
 def all_figures() -> dict[str, Draw]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -25,6 +26,8 @@ Array = NDArray[np.float64]
 DASHES = ("-", "--", ":")
 BINS = 45
 """Number of bars of a histogram."""
+LONGEST_SETTING = 95
+"""Characters of the line below the title."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +108,8 @@ class HeadlineView:
         for panel, each in enumerate(axes):
             each.set(xscale=self.scales[0], yscale=self.scales[1])
             for series in self.of_panel(panel):
-                _draw_series(each, series, 0 if self.panels else names.index(series.name), self._several(), small)
+                colour, dashes, label = self.style(series)
+                _draw_series(each, series, colour, dashes, None if small else label, small)
             for mark in self.marks:
                 _draw_mark(each, mark, small)
             _limit(each, [s for s in self.of_panel(panel) if s.kind != "points"], self.scales[1] == "log")
@@ -116,9 +120,24 @@ class HeadlineView:
             label = self.y_labels[names[panel]] if self.panels or len(names) == 1 else ""
             finish(each, self.x_label if panel == len(axes) - 1 else "", label)
 
-    def _several(self) -> bool:
-        """Whether several curves share the panels, so that the colour stands for the curve and the dashes for the observable."""
-        return any(series.curve for series in self.series)
+    def style(self, series: Series) -> tuple[int, str, str]:
+        """Return colour, dashes and label of a series.
+
+        The colour is that of the curve if there are several curves, else of the component or of the observable. The second of two
+        observables on one panel is dashed.
+        """
+        names = list(self.y_labels)
+        components = list(dict.fromkeys(each.observable for each in self.series if each.name == series.name))
+        name, _, number = series.observable.partition("[")
+        observable = 0 if self.panels else names.index(name)
+        several = any(each.curve for each in self.series)
+        part = components.index(series.observable)
+        words = [series.label] if series.label else []
+        if number:
+            words.append(f"{name.replace('_', ' ')} {number.rstrip(']')}")
+        elif len(names) > 1 and not self.panels:
+            words.append(name.replace("_", " "))
+        return (series.curve if several else part or observable), DASHES[observable % len(DASHES)], ", ".join(words)
 
 
 def headline_view(law: Law | type[Law], *, points: bool = True, **changes: Any) -> HeadlineView:
@@ -154,7 +173,7 @@ def headline_view(law: Law | type[Law], *, points: bool = True, **changes: Any) 
     return HeadlineView(
         law=kind.__name__,
         finding=view.finding,
-        setting=_setting(view, base, points),
+        setting=_setting(view, base, points, varied[0] if varied else ""),
         x_label=_x_label(kind, view.x),
         y_labels={name: _y_label(kind, name) for name in dict.fromkeys(each.name for each in series)},
         scales=(view.scale, view.y_scale),
@@ -171,7 +190,7 @@ def _series(view: Headline, law: Law, label: str, curve: int, points: bool) -> I
     """Yield the line of every observable of one curve, and its points or its histogram."""
     values = view.values()
     lines = law.headline_line(values) if hasattr(law, "headline_line") else predictions_along(law, view.x, values)
-    for name, y in _named(lines, view.show):
+    for name, y in _named(law, view, lines):
         yield Series("line", name, label, curve, tuple(values.tolist()), tuple(np.broadcast_to(y, values.shape).tolist()))
     if not points:
         return
@@ -191,18 +210,21 @@ def _series(view: Headline, law: Law, label: str, curve: int, points: bool) -> I
         draws = law.headline_points(view.size, seeds, places)
     else:
         draws = draws_along(law, view.x, places, size, seeds)
-    for name, table in _named(draws, view.show, axis=2):
+    for name, table in _named(law, view, draws, axis=2):
         mean, error = mean_and_error(table) if len(table) > 1 else (table[0], np.zeros_like(table[0]))
         yield Series("points", name, label, curve, view.places, tuple(mean.tolist()), tuple(error.tolist()))
 
 
-def _named(values: Any, show: Sequence[str], axis: int = 1) -> Iterator[tuple[str, Array]]:
-    """Yield the arrays of observables; an array with further axes yields one entry for each of its columns."""
-    for name in show:
+def _named(law: Law, view: Headline, values: Mapping[str, Any], axis: int = 1) -> Iterator[tuple[str, Array]]:
+    """Yield the arrays of observables; an array with a further axis yields one entry for each value of its coordinate."""
+    for name in view.show:
         array = np.asarray(values[name], dtype=float)
         flat = array.reshape(*array.shape[:axis], -1) if array.ndim > axis else array[..., None]
-        for column in range(flat.shape[-1]):
-            yield (name if flat.shape[-1] == 1 else f"{name}[{column}]"), flat[..., column]
+        count = flat.shape[-1]
+        lines = [line for key, line in law.coordinates().items() if np.size(line) == count and key not in (view.x, "time")]
+        numbers = np.ravel(lines[0]).tolist() if len(lines) == 1 else range(1, count + 1)
+        for column, number in enumerate(numbers):
+            yield (name if count == 1 else f"{name}[{brief(number)}]"), flat[..., column]
 
 
 def _landmarks(view: Headline, base: Law, curves: Sequence[Law]) -> Iterator[Landmark]:
@@ -221,26 +243,30 @@ def _curve_label(law: type[Law], name: str, value: Any) -> str:
     if isinstance(value, str):
         return value
     symbol = drawable(law.parameters()[name].symbol.partition("=")[0].strip())
-    words = symbol if symbol else name.replace("_", " ")
+    words = symbol or name.replace("_", " ")
     return f"{words} $=$ {brief(value)}" if symbol else f"{words} {brief(value)}"
 
 
-def _setting(view: Headline, law: Law, points: bool) -> str:
+def _setting(view: Headline, law: Law, points: bool, varied: str) -> str:
     """Return the parameters that the picture fixes, and what its points are."""
-    changed = {
-        name: getattr(law, name)
-        for name, meta in type(law).parameters().items()
-        if name != view.x
-        and (view.curves is None or name != view.curves[0])
-        and meta.kind == "physics"
-        and getattr(law, name) != meta.default
-    }
-    words = [f"{name.replace('_', ' ')} {brief(value)}" for name, value in changed.items()]
+    fixed = {name for name in law.model_fields_set if name not in (view.x, varied)}
+    metas = type(law).parameters()
+    words = [
+        f"{name.replace('_', ' ')} {_short(getattr(law, name))}"
+        for name in metas
+        if name in fixed and metas[name].kind == "physics"
+    ]
     if points and hasattr(law, "headline_histogram"):
         words.append(f"bars: one draw of size {view.size}")
     elif points and view.places:
         words.append(f"points: {view.draws} draws" + ("" if view.size is None else f" of size {view.size}"))
-    return ", ".join(words)
+    return textwrap.shorten(", ".join(words), LONGEST_SETTING, placeholder=" ...")
+
+
+def _short(value: Any) -> str:
+    """Return a value in few characters; a function has its name."""
+    name = getattr(value, "name", None)
+    return name if isinstance(name, str) else brief(value)
 
 
 def _x_label(law: type[Law], name: str) -> str:
@@ -249,7 +275,8 @@ def _x_label(law: type[Law], name: str) -> str:
     meta = law.parameters().get(name)
     if meta is None:
         return name
-    return f"{meta.dimension if meta.kind == 'coordinate' else meta.description} {drawable(meta.symbol)}".rstrip()
+    words = meta.dimension if meta.kind == "coordinate" and meta.dimension != meta.symbol else meta.description
+    return f"{words.partition(', ')[0]} {drawable(meta.symbol)}".rstrip()
 
 
 def _y_label(law: type[Law], name: str) -> str:
@@ -260,29 +287,12 @@ def _y_label(law: type[Law], name: str) -> str:
 # -- drawing --------------------------------------------------------------------------------------------------------------
 
 
-def _draw_series(axes: Axes, series: Series, observable: int, several: bool, small: bool) -> None:
-    """Draw one series; the colour is that of the curve, or of the observable if there is one curve."""
-    name, _, column = series.observable.partition("[")
-    part = int(column.rstrip("]")) if column else observable
-    colour = series.curve if several else part
-    words = [series.label] if series.label else []
-    if column:
-        words.append(f"{name.replace('_', ' ')} {part + 1}")
-    elif not several or observable:
-        words.append(name.replace("_", " "))
-    label = None if small else ", ".join(words)
+def _draw_series(axes: Axes, series: Series, colour: int, dashes: str, label: str | None, small: bool) -> None:
+    """Draw one series. A small picture has thinner lines and smaller points."""
     y = np.asarray(series.y)
     y = np.where(np.isfinite(y), y, np.nan)
     if series.kind == "line":
-        theory_line(
-            axes,
-            series.x,
-            y,
-            colour,
-            label,
-            linestyle=DASHES[(part if several else 0) % len(DASHES)],
-            linewidth=1.4 if small else 2.0,
-        )
+        theory_line(axes, series.x, y, colour, label or None, linestyle=dashes, linewidth=1.4 if small else 2.0)
     elif series.kind == "histogram":
         axes.stairs(y, series.x, fill=True, color=COLOURS[colour % len(COLOURS)], alpha=0.25)
     else:
@@ -296,33 +306,20 @@ def _draw_mark(axes: Axes, mark: Landmark, small: bool) -> None:
     line(mark.value, color=colour, linestyle=(0, (1, 2)), linewidth=1.0 if small else 1.3, zorder=0)
     if small or mark.curve:
         return
-    if mark.axis == "x":
-        axes.annotate(
-            mark.label,
-            (mark.value, 0.02),
-            xycoords=("data", "axes fraction"),
-            rotation=90,
-            va="bottom",
-            ha="right",
-            fontsize=9.5,
-            color="0.4",
-        )
-    else:
-        axes.annotate(
-            mark.label,
-            (0.99, mark.value),
-            xycoords=("axes fraction", "data"),
-            va="bottom",
-            ha="right",
-            fontsize=9.5,
-            color="0.4",
-        )
+    vertical = mark.axis == "x"
+    place, coordinates = (
+        ((mark.value, 0.02), ("data", "axes fraction")) if vertical else ((0.99, mark.value), ("axes fraction", "data"))
+    )
+    rotation = 90 if vertical else 0
+    axes.annotate(
+        mark.label, place, xycoords=coordinates, rotation=rotation, va="bottom", ha="right", fontsize=9.5, color="0.4"
+    )
 
 
 def _limit(axes: Axes, series: Sequence[Series], logarithmic: bool) -> None:
     """Cut the vertical axis where a line is more than six times as high as its upper quartile, so that the rest stays visible."""
     values = np.concatenate([np.asarray(each.y)[np.isfinite(each.y)] for each in series]) if series else np.array([])
-    if logarithmic or values.size < 8:
+    if logarithmic or values.size < 8 or any(each.kind == "histogram" for each in series):
         return
     upper = 6 * float(np.quantile(values, 0.75))
     if values.min() >= 0 and values.max() > upper > 0:

@@ -20,7 +20,7 @@ from pydantic import field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from limitlab.errors import Refused
-from limitlab.laws import Draw, Experiment, Law, Values, observable, parameter
+from limitlab.laws import Draw, Experiment, Headline, Law, Values, observable, parameter
 from limitlab.laws.alignment.mixture_flow import checked_mixture, gaussian_nodes, mixture_flow, softmax
 
 __all__ = ["GeneralMixtureAlignment"]
@@ -175,6 +175,18 @@ class GeneralMixtureAlignment(Law):
             step=0.7,
             times=(1.5, 8.0),
         ),
+    )
+    headline = Headline(
+        "Rare classes reach the span of means last",
+        x="times",
+        over=(0.1, 40.0, 41),
+        scale="log",
+        show=("span_alignment", "hessian_alignment"),
+        curves=("probabilities", ((0.34, 0.33, 0.33), (0.7, 0.2, 0.1))),
+        size=100,
+        draws=2,
+        places=(0.5, 2.0, 5.0, 10.0, 20.0, 40.0),
+        sliders=("snr", "regularizer"),
     )
 
     gram: tuple[tuple[float, ...], ...] = parameter(
