@@ -43,12 +43,14 @@ def law_card(
 
     The card shows the headline view, the verdict in a sentence and where to find more. The error budget is folded.
     """
-    name, load = law_id(law), loading(law)
+    name = law_id(law)
     picture, small, finding = None, "", law.title()
     if isinstance(view, BaseException):
         body = problem(view)
     else:
-        picture = drawn(f"law-{slug(name)}", view.figure(), f"{view.finding}. Lines are predictions. {MARKS[marks_of(view)]}")
+        picture = drawn(
+            f"law-{slug(name)}", view.figure(), f"{view.finding}. Lines are predictions. {MARKS[marks_of(view)]}"
+        )
         small, finding = thumbnail(f"small-{slug(name)}", view).source, view.finding
         body = picture.shown()
     if isinstance(comparison, BaseException):
@@ -61,8 +63,7 @@ def law_card(
     if not isinstance(comparison, BaseException):
         points, known = comparison.parts or (comparison,), len(law.check_points())
         budget = "".join(
-            comparison_body(part, f"check point {i}" if known > 1 else "its check point")
-            for i, part in enumerate(points, 1)
+            comparison_body(part, f"check point {i}" if known > 1 else "its check point") for i, part in enumerate(points, 1)
         )
         if len(points) < known:
             budget += f'<p class="soft">This page compares at the first of {known} check points.</p>'
@@ -242,7 +243,9 @@ def theory_page(law: type[Law], docs: str = "") -> str:
     if not law.page:
         return ""
     if docs and package is None:
-        return f'<a href="{escape(docs.rstrip("/"))}/theory/{escape(law.page)}.html">{escape(law.page.replace("_", " "))}</a>'
+        return (
+            f'<a href="{escape(docs.rstrip("/"))}/theory/{escape(law.page)}.html">{escape(law.page.replace("_", " "))}</a>'
+        )
     folder = "docs" if package is None else package.name
     return f"<code>{escape(folder)}/theory/{escape(law.page)}.md</code>"
 

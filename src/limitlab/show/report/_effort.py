@@ -30,6 +30,7 @@ QUICK_DRAWS = {
     "ResidualFlow": 240,
     "RidgeScaling": 240,
     "SpikedTensorDiffusion": 320,
+    "TwoLayerDynamics": 400,
 }
 """Largest number of draws per size in a quick report, for laws whose own number is too small for a verdict at one check point."""
 
@@ -53,9 +54,7 @@ def attempt(law: type[Law], quick: bool) -> Comparison | Exception:
     try:
         if quick:
             point = law.check_points()[0]
-            return compare(
-                point, seeds=quick_draws(law), budget=0, early=True, resolution=QUICK_RESOLUTION, progress=False
-            )
+            return compare(point, seeds=quick_draws(law), budget=0, early=True, resolution=QUICK_RESOLUTION, progress=False)
         return compare(law, budget=FULL_SECONDS, resolution=FULL_RESOLUTION, progress=False)
     except Exception as error:  # the card of the law shows the error
         return error

@@ -31,7 +31,7 @@ from limitlab._core.registry import (
     subject_of,
 )
 from limitlab._core.typeset import typeset
-from limitlab.lab.claims import Claim, ClaimTask, Record, all_claims, decided_words, records_of
+from limitlab.lab.claims import Claim, ClaimTask, Record, all_claims, records_of
 from limitlab.lab.figures import all_figures, describe_figures
 from limitlab.lab.progress import ProgressOption
 from limitlab.lab.store import FORMAT, Cell, Cells, caching
