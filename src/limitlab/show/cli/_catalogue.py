@@ -295,7 +295,7 @@ def cite(law_name: LawArgument, as_json: JsonOption = False, laws: LawsOption = 
     if as_json:
         print_json({"law": law.__name__, "references": references})
     elif references:
-        typer.echo("\n\n".join(references))
+        say("\n\n".join(references), " " * 14)
     else:
         raise Refused(f"{law.__name__} has no references")
 

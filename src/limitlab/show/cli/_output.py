@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 import typer
@@ -139,13 +139,13 @@ def print_table(rows: Sequence[Mapping[str, Any]], title: str = "", most: int = 
         say(title)
     names = list(rows[0] if rows else ()) if fold else fitting_columns(rows, console.width)
     table = Table()
-    for name in names:
-        textual = isinstance(rows[0][name], str)
-        # numbers and words are never folded
-        least = max(
-            len(word) for row in rows for word in (number(row[name]).split() if textual else [number(row[name])]) or [""]
-        )
-        table.add_column(name.replace("_", " "), justify="left" if textual else "right", overflow="fold", min_width=least)
+    widths = column_widths([needed(name, rows) for name in names], console.width)
+    if fold and None in widths:
+        print_blocks(rows)
+        return
+    for name, width in zip(names, widths, strict=True):
+        justify: Literal["left", "right"] = "left" if isinstance(rows[0][name], str) else "right"
+        table.add_column(name.replace("_", " "), justify=justify, overflow="fold", width=width)
     shown: list[Mapping[str, Any] | None] = list(rows)
     if len(rows) > most:
         shown = [*rows[: most // 2], None, *rows[-(most // 2) :]]
@@ -190,8 +190,51 @@ def print_facts(facts: Mapping[str, str]) -> None:
     stdout().print(grid, markup=False)
 
 
+def print_blocks(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Print every row as a line with its first cell, and an indented line for each of the other cells.
+
+    It replaces a table whose words do not fit side by side.
+    """
+    for row in rows:
+        (_, first), *others = row.items()
+        say(number(first), bold=True)
+        for name, cell in others:
+            if number(cell):
+                say(f"    {name.replace('_', ' ')}: {number(cell)}", " " * 8)
+
+
+def needed(name: str, rows: Sequence[Mapping[str, Any]]) -> tuple[int, int]:
+    """Return the smallest width of a column that breaks no word and no number, and the width of its longest cell.
+
+    >>> needed("test_error", [{"test_error": 0.25}]), needed("law", [{"law": "two words of text"}])
+    ((5, 10), (5, 17))
+    """
+    cells = [number(row[name]) for row in rows]
+    words = name.split("_") + [
+        word for cell in cells for word in (cell.split() if isinstance(rows[0][name], str) else [cell])
+    ]
+    return max(map(len, words)), max(map(len, [name, *cells]))
+
+
+def column_widths(needs: Sequence[tuple[int, int]], width: int) -> list[int | None]:
+    """Return the widths of columns that fit side by side, or None for every column if their words do not fit.
+
+    >>> column_widths([(5, 10), (5, 17)], 28), column_widths([(5, 10), (5, 17)], 8)
+    ([10, 11], [None, None])
+    """
+    spare = width - 1 - sum(least + 3 for least, _ in needs)
+    if spare < 0:
+        return [None] * len(needs)
+    widths: list[int | None] = []
+    for least, most in needs:
+        more = min(most - least, spare)
+        widths.append(least + more)
+        spare -= more
+    return widths
+
+
 def fitting_columns(rows: Sequence[Mapping[str, Any]], width: int) -> list[str]:
-    """Return the first columns that fit side by side. Texts may be folded, but numbers may not.
+    """Return the first columns that fit side by side. Texts may be folded between words, but numbers may not.
 
     >>> fitting_columns([{"observable": "test_error", "theory": 0.123456, "simulation": 0.123457}], 30)
     ['observable', 'theory']
@@ -199,16 +242,16 @@ def fitting_columns(rows: Sequence[Mapping[str, Any]], width: int) -> list[str]:
     columns: list[str] = []
     room = width - 1
     for name in rows[0] if rows else ():
-        longest_word = max(map(len, name.split("_")))
-        longest_cell = max(len(number(row[name])) for row in rows)
-        if isinstance(rows[0][name], str):  # a text may be folded between its words
-            widest = max((len(word) for row in rows for word in number(row[name]).split()), default=0)
-            longest_cell = max(widest, min(longest_cell, 30))
-        room -= max(longest_word, longest_cell) + 3
+        least, most = needed(name, rows)
+        room -= max(least, min(most, READABLE) if isinstance(rows[0][name], str) else 0) + 3
         if room < 0 and len(columns) > 1:
             break
         columns.append(name)
     return columns
+
+
+READABLE = 30
+"""Width in characters from which a column of long texts is readable."""
 
 
 # -- JSON -----------------------------------------------------------------------------------------------------------
@@ -312,8 +355,7 @@ def parameter_table(law: type[Law]) -> None:
             continue
         console = stdout()
         if console.width < WIDE_TABLE:
-            if title:
-                say(title)
+            say(f"\n{title}" if title else "")
             for option, symbol, default, values, words in rows:
                 say(" ".join(filter(None, [option, symbol, f"(default {default}; {values})"])), "    ")
                 say(f"    {words}", "    ")

@@ -95,10 +95,19 @@ def predict(
             with status_line(f"simulating {type(parsed.law).__name__}"):
                 return headline_view(parsed.law).figure()
         require_axis(parsed)
-        return sweep_figure(result, names or headline_names(type(parsed.law), result))
+        figure = sweep_figure(result, names or headline_names(type(parsed.law), result))
+        figure.suptitle(short_title(parsed))
+        return figure
 
     saved = out is not None or plot is not None
     write_outputs(result, as_json, out, plot, draw, None if saved else lambda: print_prediction(parsed, result))
+
+
+def short_title(parsed: ParsedLaw) -> str:
+    """Return the name of a law with the parameters that were set to a single value."""
+    law = parsed.law
+    fixed = [name for name in type(law).parameters() if name in law.model_fields_set and name not in parsed.over]
+    return ", ".join([type(law).__name__, *(f"{name.replace('_', ' ')} {number(getattr(law, name))}" for name in fixed)])
 
 
 MOST_PANELS = 2

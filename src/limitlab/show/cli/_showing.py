@@ -68,7 +68,8 @@ def verify(
 ) -> None:
     """Check claims of the theory and print one line for each of them.
 
-    A claim that fails is printed with its statement, its criteria and its measured numbers. The exit code is 1 if a claim fails. With --laws and without ids, only the claims of this file or folder are checked.
+    A claim that fails is printed with its statement, its criteria and its measured numbers. The exit code is then 1. With --laws and
+    without ids, only the claims of this file or folder are checked.
     """
     from limitlab._core.registry import package_name
     from limitlab.lab.claims import claims_of_package, decided_words, find_claims

@@ -1,7 +1,7 @@
 """Figures in the terminal, drawn with braille characters.
 
 Each character has two columns and four rows of dots. The numbers, scales and labels are those of the figure, so that every command with
-`--plot` can draw in the terminal. Every curve has a letter at its end, which the list below the panel explains.
+`--plot` can draw in the terminal. Every curve has a letter, which the list below the panel explains.
 """
 
 from __future__ import annotations
@@ -68,17 +68,23 @@ def panel(axes: Axes, rows: Sequence[dict[str, Any]], width: int, height: int = 
     """Return one panel as lines of text, with the label of the vertical axis above and that of the horizontal axis below."""
     curves = curves_of(rows)
     low, high = axes.get_ylim()
-    left, right = axes.get_xlim()
+    left, right = horizontal_range(axes, curves)
     ends = [f"{number(float(f'{value:.3g}'))} " for value in (high, low)]
     margin = max(map(len, ends))
     columns = width - margin - 2
     grid = Grid(columns, height)
     shown: dict[str, int] = {}
+    seen: dict[str, int] = {}
+    drawn: list[tuple[int, Array, Array]] = []
     for curve in curves:
-        index = shown.setdefault(curve.label, len(shown))
+        seen[curve.kind] = seen.get(curve.kind, -1) + 1  # an unlabelled curve belongs to the line with the same number
+        index = shown.setdefault(curve.label, len(shown)) if curve.label else seen[curve.kind]
         x = place(curve.x, left, right, axes.get_xscale() == "log") * (2 * columns - 1)
         y = (1 - place(curve.y, low, high, axes.get_yscale() == "log")) * (4 * height - 1)
         grid.draw(x, y, index, curve.kind)
+        drawn += [(index, x, y)] if curve.kind == "line" and curve.label else []
+    for (index, _, _), (x, y) in zip(drawn, free_places([(x, y) for _, x, y in drawn]), strict=True):
+        grid.mark(x, y, letter(index), index)
     lines = [Text(plain(axes.get_ylabel()))] if axes.get_ylabel() else []
     for row in range(height):
         head = ends[0] if row == 0 else ends[1] if row == height - 1 else ""
@@ -95,6 +101,16 @@ def panel(axes: Axes, rows: Sequence[dict[str, Any]], width: int, height: int = 
     if named:
         lines.append(Text("   ").join(Text(f"{mark} {label}", style=shade) for mark, label, shade in named))
     return lines
+
+
+def horizontal_range(axes: Axes, curves: Sequence[Curve]) -> tuple[float, float]:
+    """Return the smallest and the largest value of the curves on the horizontal axis, or the ends of an axis without values."""
+    values = np.concatenate([curve.x for curve in curves] or [np.array([])])
+    values = values[np.isfinite(values) & ((values > 0) | (axes.get_xscale() != "log"))]
+    if not values.size or values.min() == values.max():
+        left, right = axes.get_xlim()
+        return float(left), float(right)
+    return float(values.min()), float(values.max())
 
 
 def curves_of(rows: Sequence[dict[str, Any]]) -> list[Curve]:
@@ -126,6 +142,29 @@ def place(values: Array, low: float, high: float, logarithmic: bool) -> Array:
         return ((np.log(values) if logarithmic else values) - ends[0]) / (ends[1] - ends[0])
 
 
+def free_places(curves: Sequence[tuple[Array, Array]]) -> list[tuple[float, float]]:
+    """Return a position on every curve, which is as far as possible from the other curves.
+
+    >>> x = np.array([0.0, 1.0, 2.0])
+    >>> free_places([(x, np.array([0.0, 3.0, 1.0])), (x, np.array([0.0, 0.0, 1.0]))])
+    [(1.0, 3.0), (1.0, 0.0)]
+    """
+    places = []
+    for number_of, (x, y) in enumerate(curves):
+        fits = np.isfinite(x) & np.isfinite(y)
+        if not fits.any():
+            places.append((np.nan, np.nan))
+            continue
+        others = [
+            np.abs(np.interp(x[fits], *(part[np.isfinite(a) & np.isfinite(b)] for part in (a, b))) - y[fits])
+            for position, (a, b) in enumerate(curves)
+            if position != number_of and (np.isfinite(a) & np.isfinite(b)).any()
+        ]
+        best = int(np.argmax(np.min(others, axis=0))) if others else -1
+        places.append((float(x[fits][best]), float(y[fits][best])))
+    return places
+
+
 def letter(index: int) -> str:
     """Return the letter of a curve."""
     return string.ascii_lowercase[index % 26]
@@ -151,7 +190,7 @@ class Grid:
         self.marks: dict[tuple[int, int], str] = {}
 
     def draw(self, x: Array, y: Array, index: int, kind: str) -> None:
-        """Draw a line as dots with a letter at its right end, the tops of bars as dots, or points as circles."""
+        """Draw a line or the tops of bars as dots, or points as circles."""
         inside = np.isfinite(x) & np.isfinite(y)
         if kind not in ("line", "bars"):
             for column, row in zip(x[inside], y[inside], strict=True):
@@ -161,9 +200,6 @@ class Grid:
             if inside[start] and inside[start + 1]:
                 steps = int(max(abs(x[start + 1] - x[start]), min(abs(y[start + 1] - y[start]), 4 * len(self.bits)))) + 1
                 self.dots(*(np.linspace(each[start], each[start + 1], steps + 1) for each in (x, y)), index)
-        if inside.any() and kind == "line":
-            last = np.flatnonzero(inside)[-1]
-            self.mark(x[last], y[last], letter(index), index)
 
     def dots(self, x: Array, y: Array, index: int) -> None:
         """Set the dots at positions, which are counted from the upper left corner."""
@@ -177,6 +213,8 @@ class Grid:
     def mark(self, x: float, y: float, character: str, index: int) -> None:
         """Write a character at a position. A letter is never replaced by a point."""
         rows, columns = self.bits.shape
+        if not (np.isfinite(x) and np.isfinite(y)):
+            return
         spot = round(y) // 4, round(x) // 2
         if 0 <= spot[0] < rows and 0 <= spot[1] < columns and not (character == "o" and self.marks.get(spot, "o") != "o"):
             self.marks[spot] = character
