@@ -21,6 +21,7 @@ from limitlab._core.registry import all_laws, law_id
 from limitlab.lab.check import Criterion
 from limitlab.lab.claims import Claim, Outcome, Record, all_claims
 from limitlab.lab.figures import describe_figures
+from limitlab.lab.store import caching
 from limitlab.lab.tasks import run_tasks
 from limitlab.laws import Law, NearestNeighbours, parameter
 from limitlab.plotting.style import COLOURS, new_figure, simulation_points
@@ -58,7 +59,7 @@ class Crashing(Law):
 class Reader(HTMLParser):
     """Ids, links, loaded resources, and whether every element is closed."""
 
-    VOID: ClassVar[set[str]] = {"meta", "img", "br", "input"}
+    VOID: ClassVar[set[str]] = {"meta", "img", "br", "input", "wbr"}
 
     def __init__(self) -> None:
         super().__init__()
@@ -347,6 +348,16 @@ def test_a_second_report_computes_only_what_changed(tmp_path: Path, monkeypatch:
     card, _ = unpacked(part.run())
     assert card is not None
     assert not card.failed  # a card is made anew, from the draws that were kept
+
+
+def test_a_stored_headline_view_is_the_computed_one(tmp_path: Path) -> None:
+    from limitlab.plotting import headline_view
+    from limitlab.show.report._effort import headline
+
+    with caching(str(tmp_path)):
+        headline(NearestNeighbours)
+        assert headline(NearestNeighbours) == headline_view(NearestNeighbours)
+    assert isinstance(headline(Broken), RuntimeError)
 
 
 def test_the_digest_of_a_check_leaves_out_what_it_cannot_use() -> None:

@@ -1,4 +1,4 @@
-"""The comparisons of the report, with a fixed number of draws for each law.
+"""The computations for a law in the report, which are a comparison and the headline view, with fixed numbers of draws.
 
 The verdict of a quick report depends on the law, its check point and its seeds only. It does not depend on the speed or the load of the
 machine, because no time limits the number of draws.
@@ -6,13 +6,21 @@ machine, because no time limits the number of draws.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from limitlab._core.draws import is_builtin
+import numpy as np
+
+from limitlab._core.draws import identity, is_builtin
+from limitlab._core.registry import library_digest
+from limitlab.lab.store import FORMAT, Cell
+from limitlab.lab.tasks import run_tasks
 
 if TYPE_CHECKING:
     from limitlab._core.law import Law
     from limitlab.lab import Comparison
+    from limitlab.plotting.headline import HeadlineView
 
 QUICK_RESOLUTION, FULL_RESOLUTION = 0.1, 0.05
 """The smallest gap to detect in a quick and in a full report, relative to the scale of an observable."""
@@ -58,3 +66,47 @@ def attempt(law: type[Law], quick: bool) -> Comparison | Exception:
         return compare(law, budget=FULL_SECONDS, resolution=FULL_RESOLUTION, progress=False)
     except Exception as error:  # the card of the law shows the error
         return error
+
+
+@dataclass(frozen=True)
+class HeadlineTask:
+    """The numbers of a headline view as a task, so that a changed page does not compute them again."""
+
+    law: type[Law]
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """Return everything that the numbers depend on."""
+        law = {"law": identity(self.law), "revision": self.law.revision}
+        return {"format": FORMAT, "part": "headline view", **law, "source": library_digest("show", "applied")}
+
+    @property
+    def where(self) -> str:
+        """Return the task in words."""
+        return f"headline view of {self.law.__name__}"
+
+    def run(self) -> Cell:
+        """Compute the headline view."""
+        from limitlab.plotting.headline import headline_view
+
+        return Cell({"view": np.array(json.dumps(headline_view(self.law).as_dict()))})
+
+
+def headline(law: type[Law]) -> HeadlineView | Exception:
+    """Return the headline view of a law, from a surrounding `caching` block if it has it, or the error that it raised."""
+    from limitlab.plotting.headline import HeadlineView, Landmark, Series, headline_view
+
+    try:
+        if not is_builtin(law):
+            return headline_view(law)
+        (cell,) = run_tasks([HeadlineTask(law)], progress=False).complete("the headline view")
+        numbers = json.loads(str(cell.values["view"]))
+    except Exception as error:  # the card of the law shows the error
+        return error
+    tuples = {"x", "y", "error"}
+    series = [
+        Series(**{key: tuple(value) if key in tuples else value for key, value in each.items()})
+        for each in numbers["series"]
+    ]
+    marks = tuple(Landmark(**each) for each in numbers["marks"])
+    return HeadlineView(**{**numbers, "series": tuple(series), "marks": marks, "scales": tuple(numbers["scales"])})

@@ -37,13 +37,12 @@ from limitlab.lab.progress import ProgressOption
 from limitlab.lab.store import FORMAT, Cell, Cells, caching
 from limitlab.lab.tasks import RunResult, Task, run_tasks
 from limitlab.show.report._cards import CLAIMS, LAWS, about, claim_card, law_card, ledger_table, links_of
-from limitlab.show.report._effort import attempt
+from limitlab.show.report._effort import attempt, headline
 from limitlab.show.report._page import Card, Picture, drawn, folded, now, page, problem, provenance, section, slug, table
 from limitlab.show.report._wall import by_subject, header, wall
 
 if TYPE_CHECKING:
     from limitlab._core.law import Law
-    from limitlab.plotting.headline import HeadlineView
 
 
 @dataclass(frozen=True)
@@ -96,16 +95,6 @@ def unpacked(cell: Cell) -> tuple[Card | None, Picture | None]:
     """Return the card and the picture in the cell of a task."""
     made = json.loads(str(cell.values["made"]))
     return (Card(**made["card"]) if made["card"] else None, Picture(**made["picture"]) if made["picture"] else None)
-
-
-def headline(law: type[Law]) -> HeadlineView | Exception:
-    """Return the headline view of a law, or the error that it raised."""
-    from limitlab.plotting.headline import headline_view
-
-    try:
-        return headline_view(law)
-    except Exception as error:  # the card of the law shows the error
-        return error
 
 
 FIGURES = "Further figures"
