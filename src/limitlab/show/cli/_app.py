@@ -69,7 +69,11 @@ def status_line(
     timer.daemon = True
     timer.start()
     try:
-        yield lambda words, share=None: status.update(words)
+
+        def tell(words: str, share: float | None = None) -> None:
+            status.update(words)
+
+        yield tell
     finally:
         timer.cancel()
         with lock:

@@ -6,6 +6,7 @@ Each character has two columns and four rows of dots. The numbers, scales and la
 
 from __future__ import annotations
 
+import math
 import re
 import shutil
 import string
@@ -83,8 +84,8 @@ def panel(axes: Axes, rows: Sequence[dict[str, Any]], width: int, height: int = 
         y = (1 - place(curve.y, low, high, axes.get_yscale() == "log")) * (4 * height - 1)
         grid.draw(x, y, index, curve.kind)
         drawn += [(index, x, y)] if curve.kind == "line" and curve.label else []
-    for (index, _, _), (x, y) in zip(drawn, free_places([(x, y) for _, x, y in drawn]), strict=True):
-        grid.mark(x, y, letter(index), index)
+    for (index, _, _), spot in zip(drawn, free_places([(x, y) for _, x, y in drawn]), strict=True):
+        grid.mark(*spot, letter(index), index)
     lines = [Text(plain(axes.get_ylabel()))] if axes.get_ylabel() else []
     for row in range(height):
         head = ends[0] if row == 0 else ends[1] if row == height - 1 else ""
@@ -153,14 +154,14 @@ def free_places(curves: Sequence[tuple[Array, Array]]) -> list[tuple[float, floa
     for number_of, (x, y) in enumerate(curves):
         fits = np.isfinite(x) & np.isfinite(y)
         if not fits.any():
-            places.append((np.nan, np.nan))
+            places.append((math.nan, math.nan))
             continue
-        others = [
-            np.abs(np.interp(x[fits], *(part[np.isfinite(a) & np.isfinite(b)] for part in (a, b))) - y[fits])
-            for position, (a, b) in enumerate(curves)
-            if position != number_of and (np.isfinite(a) & np.isfinite(b)).any()
-        ]
-        best = int(np.argmax(np.min(others, axis=0))) if others else -1
+        distances = np.full(int(fits.sum()), math.inf)
+        for position, (a, b) in enumerate(curves):
+            there = np.isfinite(a) & np.isfinite(b)
+            if position != number_of and there.any():
+                distances = np.minimum(distances, np.abs(np.interp(x[fits], a[there], b[there]) - y[fits]))
+        best = int(np.argmax(distances)) if np.isfinite(distances).all() else -1
         places.append((float(x[fits][best]), float(y[fits][best])))
     return places
 
@@ -176,9 +177,7 @@ def plain(label: str) -> str:
     >>> plain(r"test error $E_{\mathrm{test}}$, $\lambda$ $=$ 0.1")
     'test error E_test, λ = 0.1'
     """
-    symbols = re.sub(r"\$([^$]*)\$", lambda match: plain_symbol(match[1]), label)
-    names = re.sub(r"\\(?:mathrm|mathbf|mathcal|mathbb|text|rm|bf|hat|bar|tilde|sqrt|operatorname)\b *", "", symbols)
-    return re.sub(r"\\([A-Za-z]+) ?|\\[,;!: ]", r"\1", names).replace("{", "").replace("}", "")
+    return re.sub(r"\$([^$]*)\$", lambda match: plain_symbol(match[1]), label)
 
 
 class Grid:
@@ -199,7 +198,8 @@ class Grid:
         for start in range(len(x) - 1):
             if inside[start] and inside[start + 1]:
                 steps = int(max(abs(x[start + 1] - x[start]), min(abs(y[start + 1] - y[start]), 4 * len(self.bits)))) + 1
-                self.dots(*(np.linspace(each[start], each[start + 1], steps + 1) for each in (x, y)), index)
+                across, down = (np.linspace(each[start], each[start + 1], steps + 1) for each in (x, y))
+                self.dots(across, down, index)
 
     def dots(self, x: Array, y: Array, index: int) -> None:
         """Set the dots at positions, which are counted from the upper left corner."""

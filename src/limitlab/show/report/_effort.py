@@ -39,6 +39,7 @@ QUICK_DRAWS = {
     "RidgeScaling": 240,
     "SpikedTensorDiffusion": 320,
     "TwoLayerDynamics": 400,
+    "XorMixture": 240,
 }
 """Largest number of draws per size in a quick report, for laws whose own number is too small for a verdict at one check point."""
 
@@ -103,10 +104,10 @@ def headline(law: type[Law]) -> HeadlineView | Exception:
         numbers = json.loads(str(cell.values["view"]))
     except Exception as error:  # the card of the law shows the error
         return error
-    tuples = {"x", "y", "error"}
-    series = [
-        Series(**{key: tuple(value) if key in tuples else value for key, value in each.items()})
-        for each in numbers["series"]
-    ]
-    marks = tuple(Landmark(**each) for each in numbers["marks"])
-    return HeadlineView(**{**numbers, "series": tuple(series), "marks": marks, "scales": tuple(numbers["scales"])})
+
+    def as_series(plain: dict[str, Any]) -> Series:
+        return Series(**{**plain, **{name: tuple(plain[name]) for name in ("x", "y", "error")}})
+
+    series = tuple(map(as_series, numbers["series"]))
+    marks = tuple(Landmark(**plain) for plain in numbers["marks"])
+    return HeadlineView(**{**numbers, "series": series, "marks": marks, "scales": tuple(numbers["scales"])})
