@@ -32,7 +32,7 @@ import numpy as np
 
 from limitlab._core.law import Law
 from limitlab._core.registry import all_laws
-from limitlab.errors import NotComputable, Refused, TooCostly
+from limitlab.errors import ConvergenceError, NotComputable, Refused, TooCostly
 
 SECONDS = 20.0
 MEMORY = 6e9
@@ -96,7 +96,7 @@ def parameter_set(law: type[Law], seed: int, number: int) -> tuple[Law, dict[str
         changes = {name: extreme_value(rng, law, name) for name in chosen}
         try:
             return base.replace(**changes), changes
-        except ValueError:
+        except (ValueError, NotComputable, ConvergenceError):
             continue
     return law(), {}
 
@@ -138,7 +138,7 @@ def _checked_again(law: Law, changes: dict[str, Any], values: Any) -> tuple[str,
     try:
         finer = law.finer()
         better = finer.theory() if finer != law else values
-    except (ValueError, TooCostly, NotComputable):  # the finer options exceed their bounds or the limits
+    except (ValueError, NotComputable, ConvergenceError):  # the finer options exceed their bounds or the limits
         finer, better = law, values
     if finer != law:
         for name in names:
@@ -153,7 +153,7 @@ def _checked_again(law: Law, changes: dict[str, Any], values: Any) -> tuple[str,
             continue
         try:
             near = law.replace(**{changed: value * (1 + STEP)}).theory()
-        except (ValueError, NotComputable, TooCostly):
+        except (ValueError, NotComputable, ConvergenceError):
             continue
         for name in names:
             if near[name].shape != values[name].shape:
@@ -187,7 +187,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     resource.setrlimit(resource.RLIMIT_AS, (int(MEMORY), int(MEMORY)))
     total: Counter[str] = Counter()
-    for name, law in sorted(all_laws().items()):
+    for _name, law in sorted(all_laws().items()):
         if options.laws and law.__name__ not in options.laws:
             continue
         ends: Counter[str] = Counter()
