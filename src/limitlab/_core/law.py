@@ -345,8 +345,12 @@ def check_divergence(law: Declaration, values: Mapping[str, Any], size: int) -> 
 def check_ranges(law: Declaration, values: Mapping[str, Any]) -> None:
     """Raise `NotComputable` if an observable of a prediction leaves its declared range by more than its numerical error.
 
-    If the prediction does not state its accuracy, the observable may leave the range by a millionth of its scale.
+    The same holds for NaN at parameters that are far from their defaults. At other parameters NaN is a mistake of limitlab. If the
+    prediction does not state its accuracy, the observable may leave the range by a millionth of its scale.
     """
+    bad = [name for name, value in values.items() if name != "accuracy" and _has_nan(value)]
+    if bad and any(_is_far(law, name, value) for name, value in _extremes(law).items()):
+        raise _not_computable(law, type(law).__name__, f": {', '.join(bad)} would be NaN")
     errors = None
     for name, least, most in _ranges(type(law)):
         if name not in values:
@@ -365,6 +369,15 @@ def check_ranges(law: Declaration, values: Mapping[str, Any]) -> None:
         if (excess := max(least - array.min(), array.max() - most)) > allowance:
             known = type(law).all_outputs()[name].range
             raise _not_computable(law, type(law).__name__, f": {name} would leave its range ({known}) by {excess:.2g}")
+
+
+def _has_nan(value: Any) -> bool:
+    array = np.asarray(value)
+    return array.dtype.kind in "fc" and bool(np.isnan(array).any())
+
+
+def _is_far(law: Declaration, name: str, value: Any) -> bool:
+    return _distance(value, _default(law, name)) > EXTREME
 
 
 @functools.cache
@@ -395,7 +408,7 @@ def _extremes(law: Declaration) -> dict[str, Any]:
         for name, meta in type(law).parameters().items()
         if meta.kind in ("physics", "coordinate") and (value := getattr(law, name)) != meta.default
     }
-    far = {name: value for name, value in changed.items() if _distance(value, _default(law, name)) > EXTREME}
+    far = {name: value for name, value in changed.items() if _is_far(law, name, value)}
     return {name: value for name, value in (far or changed).items() if len(repr(value)) < 60}
 
 
