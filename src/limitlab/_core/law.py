@@ -362,7 +362,9 @@ def check_ranges(law: Declaration, values: Mapping[str, Any]) -> None:
         if errors is None:
             metas = type(law).all_outputs()
             errors = absolute_errors(
-                {key: np.asarray(value) for key, value in values.items() if key in metas}, values.get("accuracy")
+                {key: np.asarray(value) for key, value in values.items() if key in metas},
+                values.get("accuracy"),
+                law.natural_scale,
             )
         scale, error = scale_of(array), errors.get(name, math.inf)
         allowance = max(ROUNDING * max(scale, 1.0), error if math.isfinite(error) else 1e-6 * scale)

@@ -30,7 +30,7 @@ from limitlab.errors import Refused
 from limitlab.laws import Draw, Experiment, Headline, Mark, Values, observable, parameter, shared
 from limitlab.laws.classification.beside_best import Best, HasBayesError, best_classifier, require_isotropic_signal
 from limitlab.laws.classification.gaussian_score import TrueScore
-from limitlab.laws.classification.logistic_system import Existence, existence, solve_logistic
+from limitlab.laws.classification.logistic_system import Existence, Fitted, existence, solve_logistic
 from limitlab.laws.classification.populations import Groups
 from limitlab.models.data import gaussian_lattice
 from limitlab.models.links import Labels, Link
@@ -40,6 +40,7 @@ __all__ = ["LogisticCalibration"]
 
 Array = NDArray[np.float64]
 
+SMALLEST_SIGNAL = 1e-4  # the bias factor is an even function of the signal, so its change below is of order 1e-8
 TEST_INPUTS = 4096
 
 
@@ -202,7 +203,7 @@ class LogisticCalibration(HasBayesError):
         change = abs(score.auc(1.5) - score.auc())
         return dict(
             exists=True,
-            bias_factor=score.signal / score.truth.signal,
+            bias_factor=self._bias_factor(solution),
             noise_scale=score.noise / math.sqrt(self.ratio),
             fitted_intercept=score.intercept,
             leverage_scale=solution.leverage,
@@ -211,8 +212,18 @@ class LogisticCalibration(HasBayesError):
             auc=score.auc(),
             **score.losses(),
             train_loss=solution.train_loss,
-            accuracy=max(10 * solution.accuracy, change),
+            accuracy=max(10 * solution.accuracy, change, 0.0 if score.truth.signal >= SMALLEST_SIGNAL else 1e-9),
         )
+
+    def _bias_factor(self, solution: Fitted) -> float:
+        """Return the fitted over the true standard deviation of the score.
+
+        For a tiny signal both vanish. The ratio is an even function of the signal, so its value at `SMALLEST_SIGNAL` is its limit.
+        """
+        if solution.score.truth.signal >= SMALLEST_SIGNAL:
+            return solution.score.signal / solution.score.truth.signal
+        truth = TrueScore(solution.score.truth.intercept, SMALLEST_SIGNAL)
+        return solve_logistic(truth, self.population(), self.ridge, self.fit_intercept).score.signal / SMALLEST_SIGNAL
 
     def best_possible(self) -> Best:
         """Return the best classifier on the same samples, for labels whose true score has no intercept."""

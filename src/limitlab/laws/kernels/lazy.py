@@ -319,7 +319,7 @@ class LazyTraining(Law):
         )  # mean squared residuals at the start
         left = np.exp(-values * times[:, None] / n)
         return dict(
-            smallest_singular_value=np.sqrt(values[0]),
+            smallest_singular_value=np.sqrt(np.maximum(values[0], 0.0)),
             largest_singular_value=np.sqrt(values[-1]),
             train_error=(left**2 * energy).sum(axis=1) / n,
             squared_distance=((1 - left) ** 2 / values * energy).sum(axis=1),
@@ -333,7 +333,7 @@ class LazyTraining(Law):
         values = np.linalg.eigvalsh(nets.kernel())
         certificates = [self.certificate(weights) for weights in nets.weights]
         return dict(
-            smallest_singular_value=np.sqrt(values[:, 0]).mean(),
+            smallest_singular_value=np.sqrt(np.maximum(values[:, 0], 0.0)).mean(),
             largest_singular_value=np.sqrt(values[:, -1]).mean(),
             train_error=flow.train_error.mean(axis=0),
             squared_distance=flow.squared_distance.mean(axis=0),
