@@ -99,7 +99,7 @@ def _provenance(
     )
     about.update(further)
     if kind == "theory":
-        about["accuracy"] = accuracy_of(values, errors)
+        about["accuracy"] = accuracy_of(values, errors, law.natural_scale)
         refuse_nan(values, about)
     return about
 
@@ -156,21 +156,26 @@ def absolute_errors(
     return {name: relative * max(scale_of(value), natural(name)) for name, value in numbers.items()}
 
 
-def accuracy_of(values: Mapping[str, NDArray[Any]], errors: Mapping[str, float]) -> float | str:
+def accuracy_of(
+    values: Mapping[str, NDArray[Any]], errors: Mapping[str, float], natural_scale: Callable[[str], float] | None = None
+) -> float | str:
     """Return the attribute `accuracy` of a prediction, which is its relative numerical error or "not stated".
 
     >>> accuracy_of({"risk": np.array(2.0)}, {"risk": 0.002}), accuracy_of({"risk": np.array(2.0)}, {"risk": math.inf})
     (0.001, 'not stated')
     """
-    return relative_error(values, errors) if all(map(math.isfinite, errors.values())) else NOT_STATED
+    return relative_error(values, errors, natural_scale) if all(map(math.isfinite, errors.values())) else NOT_STATED
 
 
-def relative_error(values: Mapping[str, NDArray[Any]], errors: Mapping[str, float]) -> float:
+def relative_error(
+    values: Mapping[str, NDArray[Any]], errors: Mapping[str, float], natural_scale: Callable[[str], float] | None = None
+) -> float:
     """Return the largest error relative to the scale of its observable.
 
     If an observable is zero, its error is relative to the largest scale of all observables.
     """
-    scales = {name: scale_of(values[name]) for name in errors}
+    natural = natural_scale or (lambda _: 0.0)
+    scales = {name: max(scale_of(values[name]), natural(name)) for name in errors}
     largest = max(scales.values(), default=0.0) or 1.0
     return max((error / (scales[name] or largest) for name, error in errors.items()), default=CLOSED_FORM) or CLOSED_FORM
 

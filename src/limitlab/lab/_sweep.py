@@ -518,7 +518,7 @@ class _ResultBuilder:
         for name, error in cell.errors.items():
             self.errors[name] = max(error, self.errors.get(name, error))
         if cell.errors:
-            self.accuracy = max(self.accuracy, relative_error(cell.values, cell.errors))
+            self.accuracy = max(self.accuracy, relative_error(cell.values, cell.errors, self.grid.law.natural_scale))
 
     def _array_for(self, name: str, cell: Cell) -> Any:
         """Return an array for a variable of all cells.
