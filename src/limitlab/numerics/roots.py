@@ -198,7 +198,9 @@ def _chandrupatla(
         c, fc = np.where(same, a, b), np.where(same, fa, fb)
         b, fb = np.where(same, b, a), np.where(same, fb, fa)
         a, fa = trial, value
-    raise ConvergenceError("a bracket did not close", estimate=best[()], accuracy=float(np.max(width)))
+    raise ConvergenceError(
+        "the interval that contains the root did not become small enough", estimate=best[()], accuracy=float(np.max(width))
+    )
 
 
 def _fraction(a: Array, fa: Array, b: Array, fb: Array, c: Array, fc: Array, least: Array) -> Array:

@@ -177,7 +177,9 @@ class MixtureAlignment(Law):
         return self.blocks(self.state(time), checked_matrix(matrix))[0].outliers
 
     def state(self, time: float) -> Array:
-        """Return margin, spread and common spread at a time."""
+        """Return the numbers D, q and r of docs/theory/alignment.md, eq. (3), at a time.
+
+        D is the margin, and q and r are the eigenvalues of the Gram matrix of the parts of the weights that are orthogonal to the means."""
         return np.array(_state(self.classes, self.snr, self.regularizer, self.step, float(time), self.tolerance))
 
     def required_test_ratio(self, time: float, matrix: str = "hessian") -> float:

@@ -86,7 +86,7 @@ def staircase(check: Check) -> None:
     check.show("random features in dimensions", str(random))
     check.show("tangent features in dimensions", str(tangent))
     check.note(
-        "Needs an activation with a part of every degree: ReLU without a bias never learns odd degrees from 3 on, at any width."
+        "The claim needs an activation with a part of every degree. ReLU without a bias learns no odd degree from 3 on, at any width."
     )
 
 
@@ -339,7 +339,7 @@ def quadratic_sgd(check: Check) -> None:
             check.near(f"{case}: relative risk in the end", end, best, NEAR_OPTIMUM * best)
             check.show(f"{case}: relative risk at the start", float(np.mean([flow[0] for _, flow, _ in runs])) / variance)
     check.agree("network trained by SGD, d = 16, 24, 32", QuadraticTarget.check_points()[2])
-    check.note("Negative eigenvalues stay unexplained: the outer weights are positive.")
+    check.note("Negative eigenvalues stay unexplained, because the outer weights are positive.")
 
 
 def spectra_of(dimension: int, width: int) -> dict[str, Array]:
@@ -610,7 +610,7 @@ def tangent_transition(check: Check) -> None:
     for ratio, value in smallest_values.items():
         check.show(f"smallest eigenvalue at n/(N d) = {ratio:g}", value)
     check.note(
-        "The quadratic network is an exception: its features have rank N d - N (N - 1)/2, and its transition is not at N d = n."
+        "The quadratic network is an exception. Its features have rank N d - N (N - 1)/2, and its transition is not at N d = n."
     )
 
 

@@ -84,7 +84,7 @@ def escape_time(beta: float, tokens: int, dimension: int = 2) -> float:
 
 
 def poisson_radius(start: ArrayLike, time: ArrayLike) -> Array:
-    """Return the order parameter r = |E e^{i theta}| at beta = 0 on the circle from a wrapped Cauchy start.
+    """Return r = |E e^{i theta}|, the length of the mean token, at beta = 0 on the circle from a wrapped Cauchy density.
 
     The ratio r^2 / (1 - r^2) grows in proportion to e^t.
 

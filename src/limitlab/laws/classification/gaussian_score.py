@@ -62,7 +62,7 @@ class TrueScore:
         return np.asarray(risk @ weight), np.asarray((risk * score) @ weight)
 
     def layer(self, alignment: float) -> tuple[float, float]:
-        """Return the position in U at which the risk varies, and the scale of the variation."""
+        """Return the place in the standard Gaussian score U around which the risk changes from 0 to 1, and the width of this change."""
         sharp = max(alignment, 1e-3)
         return -self.intercept / (self.signal * sharp), float(np.hypot(1 / self.signal, np.sqrt(1 - alignment**2)) / sharp)
 

@@ -148,7 +148,7 @@ class LogisticCalibration(HasBayesError):
         return Groups(self.ratio, self.eigenvalues, tuple(shares.tolist()), tuple((variance / variance.sum()).tolist()))
 
     def existence(self) -> Existence:
-        """Return threshold and spread for the existence of the fit without a penalty."""
+        """Return the threshold h and the spread s of equations (4) and (5), for the existence of the fit without a penalty."""
         return existence(self.truth(), self.fit_intercept)
 
     def existence_threshold(self) -> float:

@@ -374,5 +374,6 @@ def many_minima(check: Check) -> None:
         check.show(f"errors on test images, {words(name)}", means[name])
         check.show(f"standard error, {words(name)}", standard_error(errors[name]))
     check.note(
-        "The network part is an observation on the digits; the errors of the middle two starts depend on the optimiser."
+        "The statement about networks is an observation on images of digits. The errors of the second and the third start depend on the "
+        "optimiser."
     )

@@ -125,7 +125,7 @@ class LogisticDescent(LabelledLaw):
 
     @property
     def correction(self) -> Array:
-        """The part w_tilde of r_inf in the span of the support vectors."""
+        """The limit w_tilde of w(t) - w_hat log t as t -> infinity, projected on the span of the support vectors."""
         return self.flow.correction
 
     @property
@@ -159,7 +159,7 @@ class LogisticDescent(LabelledLaw):
 
     @property
     def gap_constant(self) -> float:
-        """The constant C of equation (2)."""
+        """The constant C of equation (2), with which the distance of the direction from its limit falls like C / log t."""
         return self.flow.gap_constant
 
     def direction_gap(self, log_time: ArrayLike) -> Array:

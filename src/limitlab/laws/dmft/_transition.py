@@ -97,8 +97,8 @@ class Located:
     Attributes
     ----------
     value, error
-        The limit of the effective thresholds and its distance to the last of them. If their drift does not shrink yet, the last
-        of them and three times its drift beyond their range.
+        The limit of the effective thresholds, and its distance from the last of them. If the changes between successive thresholds do
+        not decrease, the value is the last threshold, and the error is three times the last change.
     by_octave
         Effective thresholds of successive pairs of octaves, earliest first.
     slopes

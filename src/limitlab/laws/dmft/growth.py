@@ -41,8 +41,9 @@ CAVEAT = (
 class AdiabaticGrowth(PureNoise):
     """How fast does the second layer grow when a wide network is trained on pure noise?
 
-    Times are s = t / m. In the adiabatic approximation the train error at every time is the plateau for a second layer that is frozen at
-    gamma(s). Growth stops at the threshold gamma_GF.
+    Times are s = t / m for m neurons, and gamma(s) is the second layer divided by sqrt(m). In the adiabatic approximation the train error
+    at every time is the value at which training would end if the second layer were frozen at gamma(s). Growth stops at the threshold
+    gamma_GF.
 
     Examples
     --------
@@ -112,7 +113,9 @@ class AdiabaticGrowth(PureNoise):
         return (0.0, 0.5, 0.5) if self.kernel is None and self.activation is None else super().coefficients()
 
     def initial_slope(self) -> float:
-        """Return gamma_* = tau sqrt(alpha) E_th, the slope in gamma(s) = gamma_* s at the start.
+        """Return gamma_* = tau sqrt(alpha) E_th, the slope with which the second layer grows at first, gamma(s) = gamma_* s.
+
+        E_th is the threshold energy, equation (10) of docs/theory/interpolation.md.
 
         >>> round(AdiabaticGrowth(samples_per_weight=0.5, kernel=(0, 0.5, 0, 0.5)).initial_slope(), 4)
         0.8165
@@ -120,7 +123,7 @@ class AdiabaticGrowth(PureNoise):
         return float(self.noise * np.sqrt(self.samples_per_weight) * self.reduced().threshold_energy)
 
     def saturation(self) -> float:
-        """Return gamma_GF, at which growth stops."""
+        """Return gamma_GF, the second layer divided by sqrt(m) at which its growth stops."""
         reduced = self.reduced()
         return float(threshold(self.samples_per_weight, self.noise, reduced.h0, reduced.h1, reduced.h2))
 

@@ -104,12 +104,15 @@ class InterpolationTransition(PureNoise):
         return self.dynamics(**{**parameters, **changes})
 
     def threshold(self) -> float:
-        """Return gamma_GF in closed form, or inf for samples_per_weight >= 1, where equations outnumber parameters."""
+        """Return gamma_GF, the second layer divided by sqrt(m) above which gradient flow fits pure noise.
+
+        It is the closed form (2) of docs/theory/interpolation.md. It is inf for samples_per_weight >= 1, because there are then more
+        samples than weights."""
         reduced = self.reduced()
         return float(threshold(self.samples_per_weight, self.noise, reduced.h0, reduced.h1, reduced.h2))
 
     def plateau(self, gamma: float) -> Plateau:
-        """Return the long-time state at second layer gamma."""
+        """Return the state at late times if the second layer divided by sqrt(m) is frozen at gamma."""
         if self.samples_per_weight >= 1:
             raise Refused(
                 f"samples_per_weight = {self.samples_per_weight:g} is not allowed for the long-time limit: must be below 1; "

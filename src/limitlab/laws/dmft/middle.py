@@ -154,11 +154,13 @@ class MiddleRegime(PureNoise):
         )
 
     def reduced_coefficients(self) -> tuple[float, ...]:
-        """Return the coefficients of h~, which has no constant and linear part."""
+        """Return the coefficients of the kernel h without its constant and its linear term."""
         return (0.0, 0.0, *self.coefficients()[2:])
 
     def threshold_energy(self) -> float:
-        """Return E_th, the limit of the energy of the spin model. The slow growth has the slope gamma_* = tau sqrt(alpha) E_th."""
+        """Return E_th, the limit of the energy of the spin model at late times.
+
+        The growth at times of order m begins with the slope gamma_* = tau sqrt(alpha) E_th."""
         return float(self.reduced().threshold_energy)
 
     def spin_flow(self, s: ArrayLike) -> SpinFlow:

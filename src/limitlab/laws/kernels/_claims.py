@@ -590,7 +590,7 @@ def orders_of_the_bounds(check: Check) -> None:
     check.show("exponents of the deviation in d at fixed n/d and m/d", ", ".join(f"{value:.2f}" for value in deviations))
     growth = log_slope(shares, [runs[last, share][1] for share in shares]).value
     check.show(f"exponent of the deviation in n at d = {last}", growth)
-    check.note("The deviation is far below its bound: its measured exponent in n is below 5/2.")
+    check.note("The deviation is far below its bound. Its measured exponent in n is below 5/2.")
 
 
 def start_terms(d: int, n: int, width: int, alpha: float, seeds: int) -> Array:

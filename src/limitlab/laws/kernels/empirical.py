@@ -50,10 +50,10 @@ def empirical_ntk(
     Parameters
     ----------
     f
-        A function of (parameters, inputs) written with JAX, whose result has one row per input, and one or more columns or none; or a
-        `torch.nn.Module` (then `parameters` is None and the parameters of the module are used).
+        A function of (parameters, inputs) written with JAX. Its result has one entry per input, or one row per input and one column
+        per output. Or a `torch.nn.Module`. Then `parameters` is None, and the parameters of the module are used.
     parameters
-        Its parameters: arrays in lists, tuples and dictionaries.
+        The parameters of f, as arrays in lists, tuples and dictionaries.
     X, Y
         Inputs, along the first axis.
     full

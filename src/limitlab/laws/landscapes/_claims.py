@@ -117,8 +117,8 @@ eigenvalues are so close to 0 that they count as flat.
 
 @claim("J31", "Implicit bias, interpolation, spectra", figure="hessian-inertia", items=("J-16",))
 def hessian_signs(check: Check) -> None:
-    """An overparametrised network has a number of negative Hessian eigenvalues of the order of the input dimension at a
-    random start (half of all, at fixed width), and p - n flat directions at interpolation.
+    """At a random start the Hessian of a network with more parameters than samples has a number of negative eigenvalues of the order of
+    the input dimension (half of all eigenvalues at fixed width). At interpolation p - n eigenvalues are 0.
 
     Checked: counts at random starts, at interpolation and close to it, and the curvature on the kernel of the Jacobian.
     """
@@ -256,8 +256,8 @@ def half_time_growth(spectrum: tuple[float, ...], draws: int) -> list[float]:
 
 @claim("L11", _AREA, WidthDoubleDescent, figure="five-layers", quick_decides=False, items=("L-10", "T-3"))
 def five_layers(check: Check) -> None:
-    """Five layers with quadratic hinge loss interpolate below p = n, where the test loss peaks before it falls again (qualitative,
-    because the threshold depends on the optimiser).
+    """Networks of five layers with quadratic hinge loss interpolate below p = n. The test loss has a peak there and falls again for
+    larger p. (The claim is qualitative, because the threshold depends on the optimiser.)
 
     Measured: a sweep of widths on the digits with wrong labels, by Levenberg-Marquardt on the unsatisfied margins.
     """

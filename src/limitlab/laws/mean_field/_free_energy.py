@@ -280,7 +280,7 @@ def diffusion_step(masses: ArrayLike, psi: ArrayLike, width: float, beta: float,
     diagonal[1:] += back
     *_, moved, status = dgtsv(-out, diagonal, -back, start)
     if status:
-        raise NotComputable(f"the tridiagonal system of a step of length {time:g} is singular")
+        raise NotComputable(f"a time step of length {time:g} leads to a singular linear system: use more solver_steps")
     return np.asarray(moved)
 
 

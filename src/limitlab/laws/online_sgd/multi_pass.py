@@ -109,7 +109,7 @@ class MultiPassLeastSquares(LinearModel):
         return changed.replace(samples=float(self.count("ratio", size)), step=self.pace(size))
 
     def pace(self, size: int) -> float:
-        """Return the step of an experiment with `size` features. The product of step and features is that of the law."""
+        """Return the step of an experiment with `size` features, at which the product of step and features is that of the law."""
         return self.step * self.ratio * self.samples / size
 
     @property

@@ -202,7 +202,9 @@ class SpikedTensor(_Spiked):
         return np.asarray(spiked_path(draw.rng, self.order, self.snr, self.step_at(size), size, *start, counts))
 
     def critical_snr(self) -> float:
-        """Return the signal strength from which SGD can stay aligned. For order 2, m = 0 is unstable above the same value."""
+        """Return the signal strength from which a stable fixed point with a positive overlap exists.
+
+        For matrices (order 2) the fixed point with overlap 0 is unstable above the same value."""
         return critical_snr(self.order, self.step)
 
     def growth_exponents(

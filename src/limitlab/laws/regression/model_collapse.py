@@ -143,7 +143,7 @@ class ModelCollapse(LinearModel):
         return Cost(rule.numbers + 100.0 * last, rule.operations + 1e5 * last)
 
     def noises(self) -> tuple[float, float]:
-        """Return tau and tau_s."""
+        """Return the standard deviations tau and tau_s of the noise of real labels and of synthetic labels."""
         return self.noise, self.noise if self.synthetic_noise is None else self.synthetic_noise
 
     def states(self, last: int, noises: tuple[float, float]) -> list[State]:

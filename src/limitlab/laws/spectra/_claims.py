@@ -197,7 +197,7 @@ def _form_spread(entries: str, sizes: Sequence[int], draws: int) -> tuple[Array,
 @claim("J7", AREA, MarchenkoPastur, figure="spectral-edges", items=("J-9", "J-14"))
 def edges(check: Check) -> None:
     """The extreme non-zero eigenvalues tend to the edges (1 -+ sqrt(gamma))^2, at distances of order p^(-2/3). The smallest
-    is eventually above every constant below the edge, but below the edge with probability 0.168.
+    is above every constant that is smaller than the edge once p is large enough, but it is below the edge with probability 0.168.
 
     The check measures the rates of both extremes and how often the smallest is below the edge or clearly below it. It also tests the
     model that draws the extremes. Entries are Gaussian there. For signs and for Student variables with five degrees of freedom, the check

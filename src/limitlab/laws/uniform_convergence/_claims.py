@@ -153,7 +153,8 @@ Array = NDArray[np.float64]
 
 @claim("L6", _AREA, FiniteClass, figure="classes", items=("L-2",))
 def finite_class(check: Check) -> None:
-    """One fixed model deviates by n^(-1/2), and the worst of M models by sqrt(2 log(2M)/n), to leading order.
+    """The risks of one fixed model differ by an amount of order n^(-1/2), and those of the worst of M models by sqrt(2 log(2M)/n) times
+    the standard deviation of the loss, to leading order.
 
     Compared: the mean of the largest of M deviations with the exact law, over n, M and the error rate, and the rate in n of one model.
     """

@@ -73,7 +73,7 @@ class ThresholdClass(Law):
         return Cost(1500.0 * size, 1e4 * size)
 
     def cdf(self, b: ArrayLike) -> Array:
-        """Return P(sqrt(n) sup |Rhat - R| <= b) in the limit."""
+        """Return the limit of P(sqrt(n) sup |Rhat - R| <= b), with the empirical risk Rhat and the population risk R of a threshold."""
         level = np.asarray(b, dtype=float)
         if self.label_noise == "none":
             return np.asarray(np.where(level > 0, 1 - kolmogorov(np.maximum(level, 0.0)), 0.0))

@@ -31,8 +31,8 @@ NEIGHBOUR_LAWS = (
 
 @claim("J3", AREA, NearestNeighbours, figure="nearest-neighbours-risk", items=("J-5",))
 def neighbours(check: Check) -> None:
-    """The test error of k nearest neighbours is tau^2 + E bias^2 + tau^2/k; one neighbour interpolates and its test error
-    tends to 2 tau^2, and the best k gives the rate n^{-2 beta/(2 beta + d)}.
+    """The test error of k nearest neighbours is tau^2 + E bias^2 + tau^2/k. One neighbour interpolates, and its test error tends to
+    2 tau^2. With the best k the excess risk has the rate n^{-2 beta/(2 beta + d)}.
 
     The check compares the theory with estimators on drawn points and noisy labels, and then evaluates the two limits of the formula.
     """
