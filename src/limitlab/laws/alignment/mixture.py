@@ -157,7 +157,7 @@ class MixtureAlignment(Law):
         return {**observables, "accuracy": accuracy}
 
     def blocks(self, state: Array, matrix: Matrix) -> list[BlockLaw]:
-        """Return the limit of a block at a state (D, q, r), for every set of quasi-random points."""
+        """Return the limit of a block for the three numbers of `state`, for every set of quasi-random points."""
         if math.isinf(self.snr):
             return [noiseless_law(self.classes, state, matrix)]
         margin, spread, _ = map(float, state)

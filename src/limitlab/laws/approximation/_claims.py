@@ -201,7 +201,7 @@ def one_direction(check: Check) -> None:
 
 
 def aligned_risk(dimension: int, degree: int, neurons: int = NETWORK_NEURONS) -> float:
-    """Return the error of the best combination of s(c_j <b, x>), with lengths c_j of both signs, on the target of unit norm along b."""
+    """Return the error of the best combination of neurons along a direction b, of both signs, on a target that depends on <b, x>."""
     u, weights = coordinate_rule(dimension)
     target = orthonormal_values(u / np.sqrt(dimension), dimension, degree)[degree]
     lengths = np.geomspace(0.15, 1.2, neurons // 2)

@@ -217,7 +217,7 @@ class Staircase(Law):
         return {**curve, "unexplained": curve["unexplained"][..., degrees]}
 
     def energies(self) -> Array:
-        """Return F_k^2, one number for each of the `degrees`."""
+        """Return the energy of the target in each of the `degrees`."""
         degree_count = np.size(self.degrees)
         if isinstance(self.signal_energy, float | int):
             return np.full(degree_count, float(self.signal_energy))

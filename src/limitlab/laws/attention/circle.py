@@ -211,7 +211,7 @@ class CircleMeanField(Law):
             )
 
     def growth_rates(self, k: ArrayLike) -> Array:
-        """Return growth rates of harmonics of degree k around the uniform law, eq. (16)."""
+        """Return the growth rates of harmonics of degree k around the uniform density, eq. (16)."""
         return growth_rates(k, self.beta, self.dimension, self.normalised)
 
     def predicted_clusters(self) -> int:

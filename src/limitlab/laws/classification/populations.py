@@ -80,7 +80,7 @@ class RandomFeatures:
 
     @property
     def load(self) -> float:
-        """Number of features per sample, N/n."""
+        """Number of features per sample."""
         return self.width / self.samples
 
     @property

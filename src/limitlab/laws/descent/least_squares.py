@@ -165,7 +165,7 @@ class LeastSquaresDescent(Law):
 
     @property
     def interpolant(self) -> Array:
-        """The end X^+ y of descent from zero."""
+        """The end of descent from zero, which is the least-squares solution of least norm."""
         return self.problem.limit()
 
     @property

@@ -145,7 +145,7 @@ class LogisticDescent(LabelledLaw):
         return self.flow.rate
 
     def residual(self, log_time: ArrayLike) -> Array:
-        """Return w(t) - w_hat log t - w_tilde at one value of log t, or at several increasing values (one row each).
+        """Return w(t) - w_hat log t - `correction` at one value of log t, or at several increasing values (one row each).
 
         The residual converges. In the span of the support vectors it tends to 0 like t^-`residual_rate`. Its part across that span tends
         to a constant.
@@ -163,7 +163,7 @@ class LogisticDescent(LabelledLaw):
         return self.flow.gap_constant
 
     def direction_gap(self, log_time: ArrayLike) -> Array:
-        """Return |w/|w| - w_hat/|w_hat|| at one value of log t, or at several increasing values."""
+        """Return the distance of the direction of w(t) from its limit at one value of log t, or at several increasing values."""
         return self.flow.direction_gap(log_time)
 
     # -- the law -----------------------------------------------------------------------------------------------------------

@@ -384,7 +384,7 @@ PAIRS = ((2.0, 0.0), (2.0, 1.0), (1.0, 0.0))
 
 
 def drawn_responses(law: TwoLayerDynamics, size: int, draws: int) -> Array:
-    """Return R_d(t, s) and R_o(t, s) of every draw, as an array of shape (2, draws, number of `PAIRS`)."""
+    """Return the responses of a neuron to itself and to another neuron in every draw, shape (2, draws, number of `PAIRS`)."""
     from limitlab.laws.dmft._finite.training import gradient_flow, kicked_responses
 
     rows = []
@@ -399,7 +399,7 @@ def drawn_responses(law: TwoLayerDynamics, size: int, draws: int) -> Array:
 
 
 def response(law: TwoLayerDynamics, symbol: str, time: float, earlier: float) -> float:
-    """Return R_d or R_o at two times, extrapolated from three grids."""
+    """Return the response of a neuron to itself or to another neuron at two times, extrapolated from three grids."""
     levels = []
     for steps in (50, 100, 200):
         functions = law.two_time(steps)
@@ -579,7 +579,7 @@ def check_products(check: Check, early: Sequence[xr.Dataset], late: Sequence[xr.
 
 
 def check_unlearning(check: Check, widths: Sequence[int], late: Sequence[xr.Dataset]) -> None:
-    """Check the scaling of the overlap at t = 4m with the width, and the overlap at t = 16m for ten neurons."""
+    """Check how the overlap at t = 4m depends on the width m, and the overlap at t = 16m for ten neurons."""
     overlap, second = (np.array([float(path[name][2]) for path in late]) for name in ("overlap", "second_layer"))
     local, product = np.diff(np.log(overlap)) / np.log(2), overlap * second
     check.below("unlearning: largest change of the local exponent of v(4m) in m", largest(np.diff(local)), 0)
@@ -876,7 +876,7 @@ def growth_constants(law: TwoLayerDynamics, width: int) -> Growth:
 
 
 def mean_field_growth() -> float:
-    """Return C_0 of the mean-field equations for the single index."""
+    """Return the constant C_0 of the growth of the second layer in the mean-field equations for the single index."""
     times = np.geomspace(0.05, 40, 200)
     law = MeanFieldSingleIndex(times=tuple(map(float, times)), **SINGLE_INDEX)
     a, start = law.theory().second_layer.values, law.start_second_layer
@@ -1232,7 +1232,7 @@ def three_time_scales(check: Check) -> None:
 
 
 def first_regime(width: int) -> tuple[float, float]:
-    """Return the largest gaps of R_+(t, 0) from its exponential and of R_-(t, 0) from 1 for t <= 2, at alpha = 1/2, h = (q + q^3)/2."""
+    """Return two gaps for t <= 2, of the mean neuron's response from its exponential and of the other neurons' response from 1."""
     law = TwoLayerDynamics(
         width=width,
         sample_ratio=width / 2,

@@ -105,11 +105,11 @@ class AdiabaticGrowth(PureNoise):
         return Cost(1e6 + 10.0 * size**2, 800.0 * float(size) ** 3)
 
     def natural_scale(self, observable: str) -> float:
-        """Return tau^2 as the scale of train errors, because late ones are nearly zero."""
+        """Return the variance of the noise as the scale of train errors, because late ones are nearly zero."""
         return self.noise**2 if observable == "train_error" else 0.0
 
     def coefficients(self) -> tuple[float, ...]:
-        """Return the coefficients of h, from the activation or from `kernel`."""
+        """Return the coefficients of the kernel, from the activation or from `kernel`."""
         return (0.0, 0.5, 0.5) if self.kernel is None and self.activation is None else super().coefficients()
 
     def initial_slope(self) -> float:
@@ -128,7 +128,7 @@ class AdiabaticGrowth(PureNoise):
         return float(threshold(self.samples_per_weight, self.noise, reduced.h0, reduced.h1, reduced.h2))
 
     def predicted(self, times: Floats) -> Values:
-        """Return gamma(s), in units of sqrt(m), and the train error there.
+        """Return the second layer divided by sqrt(m) at the times, and the train error there.
 
         The accuracy is the change between two interpolants of the speed.
         """
@@ -195,7 +195,7 @@ class AdiabaticGrowth(PureNoise):
         return self.replace(samples_per_weight=self.count("samples_per_weight", size) / self.unknowns(size))
 
     def measured(self, draw: Draw, times: Floats) -> Values:
-        """Run gradient flow with both layers free, from a_j = a_0, to the times s m with m = size."""
+        """Run gradient flow with both layers free, from equal second-layer weights, to the times of the law times `size`."""
         from limitlab.laws.dmft._finite import gaussian_model, training
 
         size, rng = draw.size, draw.rng

@@ -123,7 +123,7 @@ class InterpolationTransition(PureNoise):
         return plateau(gamma, self.samples_per_weight, self.noise, self.reduced())
 
     def residual(self, gamma: float) -> float:
-        """Return the limit of the train error as t -> infinity at second layer gamma, which is 0 from the threshold on."""
+        """Return the train error after infinite time if the second layer is frozen at gamma sqrt(m). It is 0 from the threshold on."""
         return self.plateau(gamma).residual
 
     def predicted(self, times: Floats) -> Values:
@@ -142,7 +142,7 @@ class InterpolationTransition(PureNoise):
         return Cost(1e5 + 1.1 * entries, 1e7 + 40.0 * entries * max(latest(self), 1.0))
 
     def measured(self, draw: Draw, times: Floats) -> Values:
-        """Run gradient flow on alpha d random Gaussian equations for one unit vector."""
+        """Run gradient flow of one unit vector of d weights on `samples_per_weight` * d random Gaussian equations."""
         from limitlab.laws.dmft._finite import gaussian_model, training
 
         rng, limit = draw.rng, self.dynamics()

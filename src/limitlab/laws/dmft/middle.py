@@ -39,7 +39,7 @@ Floats = NDArray[np.float64]
 
 
 class SpinFlow(NamedTuple):
-    """Energy per dimension of the spin model and its correlation with the start, at times s of the clock."""
+    """Energy per dimension of the spin model and its correlation with the start, at times of the spin model."""
 
     energy: Floats
     correlation: Floats
@@ -63,7 +63,7 @@ class SpinModel:
     observed = ("energy", "correlation_with_start")
 
     def start(self) -> Mapping[str, float]:
-        """Return the values of unit weights at clock 0."""
+        """Return the values of unit weights at time 0."""
         return {"second_layer": self.second_layer, "clock": 0.0, "C": 1.0}
 
     def constrain(self, history: History) -> None:
@@ -164,7 +164,7 @@ class MiddleRegime(PureNoise):
         return float(self.reduced().threshold_energy)
 
     def spin_flow(self, s: ArrayLike) -> SpinFlow:
-        """Return energy and correlation with the start of the spin model, at times s of its clock."""
+        """Return energy and correlation with the start of the spin model, at times of this model."""
         at = np.atleast_1d(np.asarray(s, dtype=float))
         order = tuple(float(value) for value in np.unique(at))
         steps = max(40, int(np.ceil(self.solver_steps * max(order))))

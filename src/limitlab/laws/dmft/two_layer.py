@@ -189,7 +189,7 @@ class TwoLayerDynamics(TwoLayerStart):
 
     @property
     def correlation_at_start(self) -> float:
-        """The correlation C_o(0, 0) of two neurons at the start."""
+        """The inner product of two neurons at the start."""
         return self.overlap_at_start**2 if self.start_correlation is None else self.start_correlation
 
     def system(self) -> ExchangeableNeurons:
@@ -344,7 +344,7 @@ class TwoLayerDynamics(TwoLayerStart):
         return 0.0 if self.frozen else 1.0
 
     def fastest_rate(self) -> float:
-        """Return L_+ at the start, the rate of the mean neuron, eq. (6)."""
+        """Return the rate of the mean neuron at the start, eq. (6) of docs/theory/two_layer_dynamics.md."""
         slope = self.kernels().h([1.0, self.correlation_at_start], order=1)
         return float(
             self.sample_ratio / self.width**2 * self.start_second_layer**2 * (slope[0] + (self.width - 1) * abs(slope[1]))

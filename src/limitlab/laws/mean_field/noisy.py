@@ -184,7 +184,7 @@ class NoisyMeanField(Law):
         return values
 
     def interaction(self, a: ArrayLike, b: ArrayLike) -> Array:
-        """Return U(a, b) = E sigma(a x) sigma(b x) for two neurons of one weight each, eqs. (3-4).
+        """Return the mean product of two neurons sigma(a x) and sigma(b x) of one weight each, eqs. (3-4).
 
         >>> round(float(NoisyMeanField(neuron="erf").interaction(2.0, 2.0)), 13)
         0.6970439505474

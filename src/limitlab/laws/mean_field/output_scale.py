@@ -176,7 +176,7 @@ class OutputScale(Law):
         return weights, second_layer
 
     def lazy_limit(self, time: float | None = None) -> LazyLimit:
-        """Return the leading order in 1/alpha at a time, by default the last of `times`, eq. (24).
+        """Return the leading order in 1/`scale` at a time, by default the last of `times`, eq. (24).
 
         >>> limit, law = OutputScale().lazy_limit(2.0), OutputScale(scale=1e4, times=2.0)
         >>> bool(abs(limit.kernel_change / (1e4 * float(law.theory().kernel_change)) - 1) < 1e-3)

@@ -390,7 +390,9 @@ class SphericalSGD(Law):
         return self.step * law.mean(size, self.step * scale) * float(size) ** (law.order - 2)
 
     def search_variance(self, ratio: float) -> float:
-        """Return the limit (13) of N E m^2 after `ratio` N samples from a uniform start, for k >= 2 and as long as the overlap is small.
+        """Return N times the mean squared overlap after `ratio` N samples in the limit (14), from a uniform start.
+
+        N is the dimension. The information exponent must be at least 2. The limit holds as long as the overlap is small.
 
         Parameters
         ----------

@@ -150,12 +150,12 @@ class SgdLargeDeviation(Law):
         return {"rate": values, "accuracy": {"rate": SOLVED * float(finite.max(initial=1.0))}}
 
     def measured(self, draw: Draw, times: Array) -> Values:
-        """Estimate -step log P from weighted paths with noise tilted towards the most likely deviation."""
+        """Estimate minus the step times the log-probability from weighted paths, whose noise favours the most likely deviation."""
         values = [-self.log_probability(draw.rng, draw.size, float(t)) / draw.size for t in np.ravel(times)]
         return {"rate": np.array(values)}
 
     def log_probability(self, rng: np.random.Generator, size: int, time: float) -> float:
-        """Return log P(max |x_k| >= eps) at step 1/size by weighted draws, or -inf if the deviation is impossible."""
+        """Return the log of the probability of the deviation at step 1/size by weighted draws, or -inf if it is impossible."""
         from limitlab.laws.online_sgd._exit_probability import tilted_exit_probability
 
         p, steps = tilt(self.deviation, time, self.noise_law), max(1, round(time * size))
@@ -168,7 +168,7 @@ class SgdLargeDeviation(Law):
         ).logarithm
 
     def exact_probability(self, size: int) -> float:
-        """Return P(max |x_k| >= eps) until the last of the times, at step 1/size, without sampling.
+        """Return the probability of the deviation until the last of the times, at step 1/size, without sampling.
 
         For Gaussian noise the density of the paths is advanced by quadrature, at every size. For signs all paths are enumerated, for at
         most 22 steps.

@@ -114,7 +114,7 @@ class MultiPassLeastSquares(LinearModel):
 
     @property
     def spread(self) -> float:
-        """The factor of a batch in the noise, 1/B with replacement and (1/B)(n-B)/(n-1) without."""
+        """The factor of a batch of B samples in the noise, 1/B with replacement and (1/B)(n-B)/(n-1) without."""
         whole = 1.0 if self.replacement else max(self.samples - self.batch, 0.0) / (self.samples - 1)
         return whole / self.batch
 

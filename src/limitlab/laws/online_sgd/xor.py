@@ -234,7 +234,7 @@ class XorMixture(Law):
         return len(fixed_components(self.width)) if self.regularizer < CRITICAL else 1
 
     def long_time(self) -> float:
-        """Return 8 / (1/8 - alpha), a time after which neurons with small second-layer weights have grown."""
+        """Return 8 / (1/8 - regularizer), a time after which neurons with small second-layer weights have grown."""
         return 8 / max(CRITICAL - self.regularizer, 1 / 40)
 
     def predicted(self) -> Values:

@@ -333,7 +333,7 @@ class Ridge(LinearModel):
         )
 
     def best_possible(self) -> Best:
-        """Return the best method on the same samples, for a law without a start."""
+        """Return the best method on the same samples. A law with `start_distance` has no known best method."""
         if self.start_distance is not None:
             raise Refused(
                 f"Ridge with start_distance = {self.start_distance:g} has no known best possible error, because a start is information "

@@ -212,7 +212,7 @@ class PowerLawScaling(Law):
     # -- the experiment -------------------------------------------------------------------------------------------------
 
     def measured(self, draw: Draw, steps: Array) -> Values:
-        """Draw W once and run SGD `replicas` times. Given W, the misfit of the best weights is noise independent of the features."""
+        """Draw the random features once and run SGD `replicas` times on them."""
         if math.isinf(self.latent_dimension):
             raise Refused("latent_dimension = inf is not allowed in a simulation: choose a finite value")
         modes, d = round(self.latent_dimension), draw.size

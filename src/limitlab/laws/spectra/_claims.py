@@ -324,5 +324,5 @@ def conditioning(check: Check) -> None:
 
 
 def inverse_trace(X: Array) -> float:
-    """Return tr (X'X)^+."""
+    """Return the trace of the pseudo-inverse of X'X."""
     return float((np.linalg.svd(X, compute_uv=False) ** -2.0).sum())

@@ -109,7 +109,7 @@ class MarchenkoPastur(SpectralLaw):
         return float(numerics.moment(order, self.ratio, self.variance))
 
     def reading_points(self) -> Array:
-        """Return the points x at the law's positions between the edges."""
+        """Return the points x of the spectrum that `positions` names, where 0 is the lower edge and 1 the upper edge."""
         return points(self.positions, *self.support()[0])
 
     def predicted(self, positions: Array, ratio: Array, variance: Array, shift: Array) -> Values:

@@ -238,7 +238,7 @@ def separable_labellings(points: Array) -> int:
 
 
 def coin_deviation(points: Array, rng: np.random.Generator) -> float:
-    """Return sqrt(n) sup |Rhat - 1/2| over all halfplanes, for random labels (fair coins)."""
+    """Return sqrt(n) times the largest |error - 1/2| over all halfplanes, for random labels."""
     signs = 1.0 - 2.0 * rng.integers(0, 2, len(points))
     return largest_imbalance(points, signs) / (2 * math.sqrt(len(points)))
 

@@ -103,7 +103,7 @@ class ThresholdClass(Law):
         return dict(largest_deviation=worst.mean(), largest_deviation_std=worst.std(ddof=1))
 
     def suprema(self, rng: np.random.Generator, samples: int, data_sets: int) -> Array:
-        """Return the exact sup |Rhat - R| of `data_sets` data sets, the largest of the one-sided limits at the samples."""
+        """Return the exact largest deviation of the empirical risk from the risk over all thresholds, for `data_sets` data sets."""
         x = np.sort(rng.random((data_sets, samples)), axis=1)
         labels = x > self.threshold if self.label_noise == "none" else rng.random(x.shape) < 0.5
         none, every = np.zeros((data_sets, 1)), np.ones((data_sets, 1))

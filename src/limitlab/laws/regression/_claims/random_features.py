@@ -124,7 +124,7 @@ def double_descent(check: Check) -> None:
 
 
 def peak_positions() -> tuple[Array, Array]:
-    """Return N/n of the largest risk for falling ridges, and the risk at N = n for ridges 1e-12, 1e-10 and 0.
+    """Return the ratio N/n of the largest risk for falling ridges, and the risk at N = n for ridges 1e-12, 1e-10 and 0.
 
     The activation is a ReLU, and n/d = 3.
     """
