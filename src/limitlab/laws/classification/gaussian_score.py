@@ -49,7 +49,7 @@ class TrueScore:
         return Score(self, self.intercept, self.signal, 0.0).auc()
 
     def seen(self, u: Array, alignment: float) -> tuple[Array, Array]:
-        """Return m(U) and g(U) of (3) for a score of correlation r with G, by a trapezoidal rule."""
+        """Return the functions m and g of (3) at u for a score whose correlation with the true score is `alignment`."""
         from scipy.special import expit
 
         left = float(np.sqrt(max((1 - alignment) * (1 + alignment), 0.0)))

@@ -249,7 +249,7 @@ ON_MARGIN = 1e-9
 
 @claim("J30", "Implicit bias, interpolation, spectra", LogisticDescent, Perceptron, figure="residual", items=("J-4",))
 def few_support_vectors(check: Check) -> None:
-    """Almost every data set has at most d support vectors, and the residual w(t) - w_hat log t of descent stays bounded.
+    """Almost every data set has at most d support vectors, and descent differs from its leading term w_hat log t by a bounded vector.
 
     Checked: the number and share of samples on the margin, sign vectors as a counterexample, the residual and its rate in log t.
     """

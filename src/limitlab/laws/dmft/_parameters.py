@@ -92,7 +92,7 @@ class TwoLayerStart(Law):
 
 
 def check_correlation(width: int, overlap: float, correlation: float) -> None:
-    """Raise `Refused` if no m unit vectors have this overlap and correlation."""
+    """Raise `Refused` if unit vectors with this overlap and this inner product of two vectors do not exist."""
     if width == 1:
         return
     together = 1.0 + (width - 1) * correlation

@@ -54,7 +54,7 @@ class Decay:
 
 
 def follow_decay(law: InterpolationTransition, gamma: float, end: float, steps: int, octaves: int = 4) -> Decay:
-    """Return the train error with second layer gamma at end / 2^octaves, ..., end / 2, end."""
+    """Return the train error with second layer gamma, at the time `end` and at `octaves` earlier times, each half of the next."""
     from limitlab.numerics.two_time import extrapolate
 
     dynamics = law.replace(second_layer=gamma).dynamics(times=end, solver_steps=steps)

@@ -77,7 +77,7 @@ class ErfNeurons:
 
     @cached_property
     def to_teacher(self) -> Array:
-        """The values U(theta, theta*) at the centres."""
+        """The mean products of a neuron at every centre with the teacher."""
         return np.asarray(neuron_interaction(self.centres[:, None], np.array([self.teacher])))
 
     def potential(self, masses: Array) -> Array:
@@ -87,12 +87,12 @@ class ErfNeurons:
         )
 
     def risk(self, masses: Array) -> float:
-        """Return R = E (y - f)^2, eq. (1)."""
+        """Return the risk, eq. (1)."""
         teacher_square = float(neuron_interaction(self.teacher, self.teacher))
         return float(teacher_square - 2 * self.to_teacher @ masses + np.sum((self.factor.T @ masses) ** 2))
 
     def free_energy(self, masses: Array) -> float:
-        """Return F, eq. (12)."""
+        """Return the free energy, eq. (12)."""
         from scipy.special import xlogy
 
         entropy = -float(xlogy(masses, masses / self.width).sum())
@@ -120,7 +120,7 @@ class ErfNeurons:
         return diffusion_step(masses, self.potential(masses), self.width, self.beta, time)
 
     def rest(self) -> Array:
-        """Return the minimiser of F, eq. (13), by damped iteration of rho -> exp(-beta Psi(.; rho)) / Z."""
+        """Return the density of least free energy, the solution of eq. (13), by damped iteration."""
         masses = _gibbs(self.beta * self.penalty * self.centres**2)
         for _ in range(MOST):
             image = _gibbs(self.beta * self.potential(masses))

@@ -160,15 +160,15 @@ class ScalarNetwork:
         return cls(Activation(activation), x, weights, np.asarray(Activation(target_function)(teacher * x)))
 
     def residual(self, theta: Array) -> Array:
-        """Return y - f on the grid."""
+        """Return label minus output on the grid."""
         return np.asarray(self.labels - self.activation(np.ravel(theta)[:, None] * self.inputs).mean(axis=0))
 
     def risk(self, theta: Array) -> float:
-        """Return E (y - f)^2."""
+        """Return the mean squared error."""
         return float(self.weights @ self.residual(theta) ** 2)
 
     def velocity(self, theta: Array) -> Array:
-        """Return -N grad_i R = 2 E (y - f) x sigma'(theta_i x)."""
+        """Return minus N times the gradient of the risk for every neuron."""
         pull = 2 * self.weights * self.residual(theta) * self.inputs
         return np.reshape(self.activation.derivative(np.ravel(theta)[:, None] * self.inputs) @ pull, np.shape(theta))
 

@@ -116,7 +116,7 @@ def interpolating_smoother(check: Check) -> None:
 
 
 def exact_slopes(dimension: int, smoothness: float, singularity: float, decades: range) -> tuple[Array, float]:
-    """Return the slopes of the exact excess risk at h = n^{-1/(2 beta + d)}, one per decade, and their limiting exponent."""
+    """Return the slopes of the exact excess risk at the best order of the bandwidth, one per decade, and their limit."""
     n = 10.0 ** np.array(decades)
     h = n ** (-1 / (2 * smoothness + dimension))
     risks = singular_kernel.risk(n, h, singularity, dimension, smoothness, amplitude=1.0, noise=1.0)["excess_risk"]
