@@ -241,7 +241,7 @@ def _values(f: Function, points: Array) -> Array:
         values = np.asarray(f(points[()]), dtype=float)
     if np.isnan(values).any():
         bad = np.broadcast_to(points, values.shape)[np.isnan(values)].flat[0]
-        raise ConvergenceError(f"the function is not a number at {float(bad)!r}", estimate=points[()])
+        raise ConvergenceError(f"the value of the function is nan at {float(bad)!r}", estimate=points[()])
     return values
 
 

@@ -290,8 +290,8 @@ def two_time_equations(check: Check) -> None:
         "pure noise: C_d(6, 0)", float(noise.solve(("same_neuron_correlation",)).values["same_neuron_correlation"][-1])
     )
     check.note(
-        "The sign of the residual covariance, the multiplier nu and the split of the instantaneous response are derived here; the "
-        "theory page explains them."
+        "Three parts of the equations are derived in limitlab: the sign of the residual covariance, the multiplier nu, and the part of "
+        "the response without delay. The theory page explains them."
     )
 
 

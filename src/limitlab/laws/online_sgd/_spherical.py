@@ -92,7 +92,7 @@ class InformationExponent:
 
 
 def teacher_student_exponent(teacher: Activation, student: Activation) -> InformationExponent:
-    """Return the information exponent of y = f(<a, v0>) learned by g(<a, x>), from phi^(k)(0) = -2 k! u_k(f) u_k(g).
+    """Return the information exponent of labels f(<a, v0>) that g(<a, x>) learns, from the Hermite coefficients of f and g.
 
     >>> teacher_student_exponent(Activation("h3"), Activation("h3")).order
     3

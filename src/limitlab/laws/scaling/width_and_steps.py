@@ -252,7 +252,7 @@ class PowerLawScaling(Law):
     def phase(self) -> str:
         """Return the phase, Ia, II or III for alpha > 1/2 and Ib or IVa for alpha < 1/2.
 
-        The result is "boundary" between two phases and "other" outside the table.
+        The result is "boundary" between two phases, and "other" outside the table of docs/theory/power_law_scaling.md.
 
         >>> [PowerLawScaling(spectrum_exponent=a, target_exponent=b).phase() for a, b in ((1, 0.2), (1, 0.7), (1, 1.3), (1, 1))]
         ['Ia', 'II', 'III', 'boundary']

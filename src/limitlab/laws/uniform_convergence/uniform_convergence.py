@@ -139,7 +139,7 @@ class UniformConvergence(Law):
         return dict(sup_empirical_minus_population=above, sup_population_minus_empirical=below, accuracy=1e-12)
 
     def measured(self, draw: Draw) -> Values:
-        """Draw one data set and compute its exact suprema."""
+        """Draw one data set and compute its largest deviations over the class exactly."""
         d, n, rng = draw.size, draw.count("ratio"), draw.rng
         X = rng.standard_normal((n, d))
         target = np.zeros(d)
