@@ -143,7 +143,7 @@ class CircleMeanField(Law):
     times: float | tuple[float, ...] = parameter((1.0, 2.0), note="in layers", kind="coordinate", least=0)
     solver: Solver = parameter("fourier", "numerical method", note="fourier, volumes or particles", kind="solver")
     stratified: bool = parameter(
-        True, "whether the tokens are drawn one in each stratum of equal mass, not independently", kind="experiment"
+        True, "whether one token is drawn in each of n arcs of equal probability, not all independently", kind="experiment"
     )
 
     def draw_cost(self, size: int) -> Cost:

@@ -95,8 +95,8 @@ class AdiabaticGrowth(PureNoise):
     )
     experiment_model: Literal["equations", "network", "two-time"] = parameter(
         "equations",
-        note="random Gaussian equations for one neuron whose second layer is slowed down by m, a network of m neurons, or the two-time "
-        "equations of m neurons, which are free of sampling noise",
+        note="random Gaussian equations for one neuron (equations), a network of m neurons (network), or the two-time equations of m "
+        "neurons, which are free of sampling noise (two-time)",
         kind="experiment",
     )
 

@@ -88,7 +88,7 @@ class InterpolationTransition(PureNoise):
         return TwoLayerDynamics(**{**parameters, **changes})
 
     def finite_width(self, width: int, **changes: Any) -> TwoLayerDynamics:
-        """Return the same problem for m neurons with n/d = alpha m and a = gamma sqrt(m), whose limit for large m is this law.
+        """Return the same problem for a network of finite width, whose limit for large width is this law.
 
         >>> wide = InterpolationTransition(kernel=(0, 0.5, 0.5), times=2.0)
         >>> gap = wide.theory().train_error - wide.finite_width(40).theory().train_error

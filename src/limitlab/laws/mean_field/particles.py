@@ -178,8 +178,8 @@ class MeanFieldParticles(Law):
     def measured(self, draw: Draw, times: Array) -> Values:
         """Train `replicas` pairs of networks of `size` neurons, and one network of all neurons for every pair.
 
-        The bias is measured without the limit. The mean risk of two networks minus the risk of the network of all their neurons is half
-        the bias, and terms that are linear in the empirical distributions cancel.
+        The measurement of the bias does not need the limit. The mean risk of two networks minus the risk of the network of all their
+        neurons is half the bias.
         """
         from limitlab.laws.mean_field._training import flow_risks
 
