@@ -164,7 +164,7 @@ class PureNoise(Law):
             )
         if sum(coefficients[2:]) == 0:
             raise Refused(
-                f"kernel = {coefficients} is not allowed: it must have a part of degree 2 or more, because linear neurons have no transition"
+                f"kernel = {coefficients} is not allowed: a part of degree 2 or more is required, because linear neurons have no transition"
             )
         return self
 

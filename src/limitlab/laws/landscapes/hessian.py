@@ -105,7 +105,7 @@ def hessian_parts(
             return network.jacobian(fit.theta, x), network.curvature(fit.theta, x, left)
         theta = network.start(rng)
     raise ConvergenceError(
-        f"the network with {network.parameters} parameters fitted the {samples} samples from none of {TRIES} starts; use fewer samples",
+        f"no fit of the {samples} samples was found from {TRIES} starts by a network of {network.parameters} parameters; use fewer samples",
         estimate=fit.theta,
         accuracy=float(np.sqrt(fit.loss)),
     )

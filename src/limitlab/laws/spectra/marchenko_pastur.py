@@ -84,7 +84,7 @@ class MarchenkoPastur(SpectralLaw):
     # -- the limit ----------------------------------------------------------------------------------------------------
 
     def support(self) -> list[tuple[float, float]]:
-        """Return the bulk as a list with a single pair (low, high), without the atom at zero."""
+        """Return the bulk as a list with a single pair (low, high), without the mass at zero."""
         low, high = numerics.edges(self.ratio, self.variance)
         return [(float(low), float(high))]
 

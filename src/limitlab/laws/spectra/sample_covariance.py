@@ -96,11 +96,11 @@ class SampleCovariance(SpectralLaw):
         return spectrum(self.eigenvalues, self.weights, self.ratio)
 
     def support(self) -> list[tuple[float, float]]:
-        """Return the bulks from left to right as (low, high), without the atom at zero."""
+        """Return the bulks from left to right as (low, high), without the mass at zero."""
         return self.spectrum.support()
 
     def bulk_masses(self) -> list[float]:
-        """Return the mass of each bulk. The masses and the atom add up to one."""
+        """Return the mass of each bulk. These masses and the mass at zero add up to one."""
         return self.spectrum.bulk_masses()
 
     def atom(self) -> float:
@@ -112,7 +112,7 @@ class SampleCovariance(SpectralLaw):
         return self.spectrum.density(x)
 
     def cdf(self, x: ArrayLike) -> Array:
-        """Return the distribution function, including the atom."""
+        """Return the distribution function, including the mass at zero."""
         return self.spectrum.cdf(x)
 
     def stieltjes(self, z: ArrayLike) -> NDArray[Any]:
