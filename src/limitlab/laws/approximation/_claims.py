@@ -562,7 +562,8 @@ def sampled(check: Check) -> None:
     for n in listed:
         check.show(f"k times the error at k = {n}", n * float(path.errors[n]))
     check.note(
-        "The bound assumes the best neuron at every step; the search is not convex and its tolerance is the measured share."
+        "The bound assumes that every step finds the best neuron. The search for it is not convex, so that it finds only a share of "
+        "the best value. This share is measured."
     )
 
 

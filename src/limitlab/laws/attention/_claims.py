@@ -345,8 +345,8 @@ def phase_diagrams(check: Check) -> None:
         f"largest mean share of close pairs in ensembles C, D at t = 30, {draws} systems", largest(shares["CD"]), 0.6
     )
     check.note(
-        "Ensembles have d = 128. Ensemble B has V = G G^T / d: a symmetric Gaussian matrix is never positive semidefinite at this "
-        "size."
+        "The ensembles have d = 128. In ensemble B, V = G G^T / d, because a symmetric Gaussian matrix is practically never positive "
+        "semidefinite at this size."
     )
 
 

@@ -150,9 +150,9 @@ def separable_data(check: Check) -> None:
     check.above("largest relative change of C from the start at 0 to a random start", largest(moved), 0.1)
     check_margins_of_random_data(check)
     check.note(
-        "The remainder tends to a constant, with margins -log(n alpha_i) and not -log alpha_i. Terms of order log log t appear "
-        "only for degenerate data. The margin is 1/|w_hat|; a margin normalised to 1 carries no information. In the step bound "
-        "the largest eigenvalue enters to the first power."
+        "Corrections of the source: the remainder tends to a constant, with margins -log(n alpha_i) and not -log alpha_i. Terms of "
+        "order log log t appear only for degenerate data. The margin is 1/|w_hat|, whatever the normalisation of the weights. The "
+        "bound of the step contains the first power of the largest eigenvalue."
     )
 
 

@@ -976,8 +976,8 @@ def interpolation_threshold(check: Check) -> None:
     for m, x in zip(widths, exponents[:-1], strict=False):
         check.show(f"local exponent from m = {m}", x)
     check.note(
-        "The closed form is a conjecture. The located value is the limit of a sequence over octaves of time, and its error is the "
-        "distance to the last octave. The numbers of mixed kernels are reported and are no criterion. Local exponents fall towards -1."
+        "The closed form is a conjecture. The located value is the limit of a sequence over times that double, and its error is the "
+        "distance to the last term. The claim does not depend on the numbers for mixed kernels. Local exponents fall towards -1."
     )
 
 

@@ -161,7 +161,10 @@ def hessian_signs(check: Check) -> None:
         10,
     )
     check.show("negative eigenvalues at residual 1", far)
-    check.note("The source's 'order of the input dimension' is (N/2) d at width N, which is half of all parameters.")
+    check.note(
+        "The source says that the number of negative eigenvalues is of the order of the input dimension. It is (N/2) d at width N, "
+        "which is half of all parameters."
+    )
 
 
 # -- mean field ends ----------------------------------------------------------------------------------------------
@@ -207,7 +210,7 @@ def no_spurious_minima(check: Check) -> None:
     check.show("half time of mode 4 per factor 10 (modes interact: not asserted)", growth[3])
     check.show("its law", laws[3])
     check.show("descents", sum(map(len, ends)))
-    check.note("The source quotes the statement about landscapes. The exact dynamics is an addition.")
+    check.note("The source contains the statement about landscapes. The exact dynamics is an addition of limitlab.")
 
 
 def numerical_index(

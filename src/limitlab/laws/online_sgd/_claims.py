@@ -846,7 +846,8 @@ def spiked_transition(check: Check) -> None:
     residual = float(half.runs(half.draw(4000, 0), np.array([time]))[:, 0, 1].mean())
     check.near("q(0.4) at c = 1/2 (with q^2 - c: 0.714)", residual, 0.5561, 0.01)
     check.note(
-        "Correction: dq = -8 q (q - c) dt. With q^2 - c the fixed point of the residual would be sqrt(c) instead of c."
+        "Correction of the source: the squared orthogonal length q follows dq = -8 q (q - c) dt. With q^2 - c its fixed point would be "
+        "sqrt(c) instead of c."
     )
 
 
@@ -901,7 +902,7 @@ def xor(check: Check) -> None:
         seeds=150 if few else 600,
         together=True,
     )
-    check.note("Correction: p_4 = 3/32, not 3/27.")
+    check.note("Correction of the source: four neurons capture all clusters with the probability p_4 = 3/32, not 3/27.")
 
 
 def failures(width: int, size: int, networks: int) -> tuple[float, float]:
@@ -961,8 +962,8 @@ def growing_moments(check: Check) -> None:
     )
     check.show("Student inputs: exponents of E|H|^5", ", ".join(f"{exponents.norm_fifth:.2f}" for exponents in heavy))
     check.note(
-        "Corrections of the source: the remark on the sign of the slope belongs to assumption B. Its Jensen inequality is a lower "
-        "bound. Localizability needs the Hessian of the statistic, not of the loss."
+        "Corrections of the source: the remark on the sign of the slope belongs to assumption B. The inequality that the source "
+        "derives from Jensen's inequality is a lower bound. The moment conditions contain the Hessian of the statistic, not of the loss."
     )
 
 
@@ -1111,7 +1112,8 @@ def large_deviations(check: Check) -> None:
         for size, value in zip(sizes, curve, strict=True):
             check.show(f"rate at step 1/{size}, {name} noise", value)
     check.note(
-        "Counting would need more than 1e20 runs. Correction: the interpolated path of the source is X_k + (t/step - k)(X_{k+1} - X_k)."
+        "An estimate by counting runs would need more than 1e20 runs. Correction of the source: the path that interpolates between the "
+        "steps is X_k + (t/step - k)(X_{k+1} - X_k)."
     )
 
 

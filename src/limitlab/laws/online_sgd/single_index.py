@@ -101,7 +101,7 @@ class OnlineSingleIndex(SphericalSGD):
         return teacher_student_exponent(self.teacher, self.student)
 
     def interpolation_step(self) -> float:
-        """Return the step below which m = 1 is stable, 4 phi'(1) / G'(1), or 0 if teacher and student differ or noise is present.
+        """Return the step below which the overlap 1 is stable. It is 0 if teacher and student differ or noise is present.
 
         >>> round(OnlineSingleIndex(teacher="identity", student="identity").interpolation_step(), 6)
         1.0

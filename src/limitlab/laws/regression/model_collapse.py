@@ -350,7 +350,7 @@ class ModelCollapse(LinearModel):
     def measured(self, draw: Draw, generations: Array) -> Values:
         """Measure a chain of fits, with signal and noise averaged in closed form.
 
-        Every fit is a linear function of beta and of the noises. Its mean over the noises is T beta, and its covariance is K.
+        Every fit is a linear function of beta and of the noises. The code follows the matrix of its mean and its covariance.
         """
         p, n = draw.size, draw.count("ratio")
         counts = [int(count) for count in apportion(p, self.weights)]

@@ -150,7 +150,7 @@ class PowerLawScaling(Law):
         counts = np.atleast_1d(self.steps)
         broken = counts[(counts < generating.FEW) & (counts != np.round(counts))]
         if broken.size:
-            raise Refused(f"steps = {broken[0]:g} is not allowed: must be whole below {generating.FEW}")
+            raise Refused(f"steps = {broken[0]:g} is not allowed: must be a whole number if it is below {generating.FEW}")
         most = min(self.largest_step(), generating.equivalent_threshold(self.spectrum, self.width, self.batch))
         if not self.step < most:
             raise Refused(

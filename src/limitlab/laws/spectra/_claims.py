@@ -84,8 +84,8 @@ def law_of_eigenvalues(check: Check) -> None:
     check.between("exponent of the inversion error in the height", inversion_rate, 0.7, 1.2)
     check.show("residual of the equation with 1/ratio instead", printed)
     check.note(
-        "Entries are signs. The ratio is dimension over samples. A statement of the law with samples over dimension, or with "
-        "1/ratio in the self-consistency equation, describes a different matrix. Its distances to the drawn spectra are shown."
+        "The entries are random signs, and the ratio is dimension over samples. If the law is stated with samples over dimension, or "
+        "with 1/ratio in the self-consistency equation, it describes a different matrix. Its distances to the drawn spectra are shown."
     )
 
 

@@ -220,7 +220,7 @@ def optimal_ridge(check: Check) -> None:
     check.show("simulated risk at N/d = 30 with the same ridge over that without, minus 1", harm)
     check.note(
         "Corrected: 'high SNR: minimum at lambda = 0+' holds in the wide limit, with threshold zeta^2 = mu1^2/mu*^2 at every sample "
-        "size. At N/d = 4, n/d = 3 (ReLU) it fails at every SNR, because B falls when a ridge is added."
+        "size. At N/d = 4, n/d = 3 (ReLU) it fails at every SNR, because the bias falls when a ridge is added."
     )
 
 
