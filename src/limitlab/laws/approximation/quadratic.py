@@ -313,7 +313,7 @@ class QuadraticTarget(Law):
         return dict(relative_risk=risk, relative_risk_exact=risk) if law.model == "nt" else dict(relative_risk=risk)
 
     def random_projection(self, rng: np.random.Generator) -> float:
-        """Return 1 - V' U^+ V / Var for one draw of neurons with covariance U and covariance V with the target (eq. 27)."""
+        """Return the share of the target that random features leave unexplained, for one draw of neurons (eq. 27)."""
         B, d, count = self.spectrum(), len(self.eigenvalues), self.width
         if self.activation.name in QUADRATIC:
             variances = np.asarray(self.feature_covariance or (1.0,) * d, dtype=float)
@@ -326,7 +326,7 @@ class QuadraticTarget(Law):
         return float(1 - v @ pseudo_inverse(covariance) @ v / self.target_variance())
 
     def tangent_projection(self, rng: np.random.Generator) -> float:
-        """Return |P B P|^2 / |B|^2 for one draw of neurons, with P the projection orthogonal to all of them (eq. 28)."""
+        """Return the share of the target that tangent features leave unexplained, for one draw of neurons (eq. 28)."""
         B, d = self.spectrum(), len(self.eigenvalues)
         if self.width >= d:
             return 0.0

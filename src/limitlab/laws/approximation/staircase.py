@@ -224,7 +224,7 @@ class Staircase(Law):
         return np.array([*self.signal_energy, *(0.0,) * (degree_count - len(self.signal_energy))])
 
     def degree_two(self) -> float:
-        """Return r_2 of tangent features around N ~ d, corrected by the error of the equivalent in the limit, (13) minus (13').
+        """Return the unexplained share of degree 2 for tangent features around N ~ d, corrected by (13) minus (13').
 
         For ReLU neurons at d = 40 the error against exact values is at most 0.003. The error of the equivalent without the correction is
         0.011.

@@ -38,7 +38,7 @@ STEP = 0.05  # time step of the particles
 
 
 def growth_rates(k: ArrayLike, beta: ArrayLike, dimension: int = 2, normalised: bool = True) -> Array:
-    """Return the growth rate sigma_k of a degree-k harmonic around the uniform law, eq. (16); `k` and `beta` broadcast.
+    """Return the growth rate sigma_k of a degree-k harmonic around the uniform density, eq. (16); `k` and `beta` broadcast.
 
     >>> growth_rates([1, 2, 3, 4], 5.0).round(6).tolist()
     [0.178677, 0.514117, 0.682678, 0.600089]

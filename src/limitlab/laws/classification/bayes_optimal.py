@@ -139,7 +139,7 @@ class BayesOptimal(Law):
         return self.channel == "sign" or flipped or (self.channel in ("abs", "relu") and self.noise == 0)
 
     def step(self, q: float, order: int = 24) -> float:
-        """Return the overlap after one iteration of (1)."""
+        """Return the overlap after one iteration of equation (1) of docs/theory/bayes_optimal.md."""
         channel, prior = self._parts()
         return recovered(prior, information(channel, q, order) / self.ratio)
 

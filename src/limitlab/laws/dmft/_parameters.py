@@ -26,7 +26,8 @@ class TwoLayerStart(Law):
         None, note="None: of the activation, or 0.5 q + 0.5 q^2 if that is None too"
     )
     target: tuple[float, ...] | None = parameter(
-        None, note="of phihat(v) = E sigma phi from degree 0; None with a kernel: pure noise"
+        None,
+        note="of the mean product of neuron and target as a power series of the overlap, from degree 0; None with a kernel: pure noise",
     )
     target_norm: float | None = parameter(
         None,
@@ -46,7 +47,7 @@ class TwoLayerStart(Law):
         most=1,
     )
     times: float | tuple[float, ...] = parameter(
-        (0.0, 0.5, 1.0, 2.0, 4.0), note="on the scale on which the weights move", kind="coordinate", least=0
+        (0.0, 0.5, 1.0, 2.0, 4.0), note="in the unit in which weights change by order 1", kind="coordinate", least=0
     )
 
     @model_validator(mode="after")

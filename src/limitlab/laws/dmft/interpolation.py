@@ -59,7 +59,7 @@ class InterpolationTransition(PureNoise):
 
     second_layer: float = parameter(0.5, note="frozen, over the square root of the width", symbol=r"\gamma", least=0)
     times: float | tuple[float, ...] = parameter(
-        (0.0, 1.0, 2.0, 4.0), note="on the scale on which the weights move", kind="coordinate", least=0
+        (0.0, 1.0, 2.0, 4.0), note="in the unit in which weights change by order 1", kind="coordinate", least=0
     )
     solver_steps: int = parameter(
         240,
@@ -71,7 +71,7 @@ class InterpolationTransition(PureNoise):
     )
 
     def dynamics(self, **changes: Any) -> TwoLayerDynamics:
-        """Return the system of the large-width limit, with one neuron, no constant and linear parts of h, and frozen second layer."""
+        """Return the system of the large-width limit, with one neuron, a kernel from degree 2 on, and frozen second layer."""
         coefficients = (0.0, 0.0, *self.coefficients()[2:])
         parameters: dict[str, Any] = dict(
             width=1,

@@ -195,7 +195,7 @@ class MiddleRegime(PureNoise):
         return {name: means[name] for name in type(self).observables}
 
     def finite_width(self, width: int, **changes: Any) -> TwoLayerDynamics:
-        """Return the two-time equations of m = `width` neurons at the times x sqrt(m/alpha)/tau, without sampling noise.
+        """Return the two-time equations of m = `width` neurons at the times of the law, without sampling noise.
 
         >>> law = MiddleRegime(kernel=(0, 0.5, 0, 0.5), x=1.0)
         >>> finite = law.finite_width(20).theory()

@@ -279,7 +279,7 @@ class TwoLayerDynamics(TwoLayerStart):
         return CAVEAT if self.experiment_model == "gaussian" else NETWORK_CAVEAT
 
     def two_time(self, steps: int = 100) -> xr.Dataset:
-        """Return correlations and responses C_d, C_o, R_d, R_o of the weights and the residual's r, on one grid (not extrapolated).
+        """Return the correlations and responses of the weights and the response of the residual, on one grid (not extrapolated).
 
         >>> functions = TwoLayerDynamics(times=1.0).two_time(20)
         >>> float(functions.C_d[5, 5])

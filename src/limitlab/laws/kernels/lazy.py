@@ -84,7 +84,7 @@ class LazyCertificate:
 
     @property
     def sharper_deviation_bound(self) -> float:
-        """The deviation bound min(3 Delta/s, (8 + 20 s_max^2/s^2) L Delta^2/s^3), s = s_min, whose terms the simpler bound combines."""
+        """The deviation bound of the proof, with two terms that equation (4) of docs/theory/lazy_training.md combines into one."""
         s = self.sigma_min
         second = (8 + 20 * (self.sigma_max / s) ** 2) * self.lipschitz * self.residual**2 / s**3
         return min(3 * self.residual / s, second)

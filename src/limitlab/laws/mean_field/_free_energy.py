@@ -128,7 +128,9 @@ class ErfNeurons:
             masses = (1 - DAMPING) * masses + DAMPING * image
             if gap < RESIDUAL:
                 return masses
-        raise ConvergenceError(f"the Boltzmann fixed point at beta = {self.beta:g} was not reached", masses, gap)
+        raise ConvergenceError(
+            f"the iteration for the density at rest did not converge at beta = {self.beta:g}", masses, gap
+        )
 
 
 def _gibbs(energy: Array) -> Array:

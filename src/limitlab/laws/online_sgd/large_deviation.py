@@ -137,14 +137,16 @@ class SgdLargeDeviation(Law):
     times: float | tuple[float, ...] = parameter(
         1.0, note="step times steps", symbol="T", kind="coordinate", above=0, most=50
     )
-    paths: int = parameter(4000, note="of an experiment, with tilted noise", kind="experiment", least=100)
+    paths: int = parameter(
+        4000, note="of an experiment, with noise that favours the deviation", kind="experiment", least=100
+    )
 
     def draw_cost(self, size: int) -> Cost:
         """Return the cost of all weighted paths."""
         return Cost(1e5 + 10.0 * self.paths + 10.0 * size, 40.0 * self.paths * size)
 
     def predicted(self, times: Array) -> Values:
-        """Evaluate the Legendre transform, which is inf if signs cannot produce the deviation in the time."""
+        """Return the rate of the deviation, which is infinite if random signs cannot produce the deviation in the time."""
         values = np.array([rate(self.deviation, float(t), self.noise_law) for t in np.ravel(times)])
         finite = values[np.isfinite(values)]
         return {"rate": values, "accuracy": {"rate": SOLVED * float(finite.max(initial=1.0))}}

@@ -135,7 +135,7 @@ class SampleCovariance(SpectralLaw):
         return self.spectrum.outlier(spike)
 
     def reading_points(self) -> Array:
-        """Return the points x at the law's positions between the outer edges."""
+        """Return the points x of the spectrum that `positions` names, where 0 and 1 are the outer edges."""
         bulks = self.support()
         return points(self.positions, bulks[0][0], bulks[-1][1])
 

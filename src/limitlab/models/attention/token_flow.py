@@ -41,7 +41,7 @@ BLOCK_BYTES = 2**20
 
 @dataclass(frozen=True)
 class Head:
-    """An attention head, where None stands for the identity.
+    """The matrices of an attention head. None stands for the identity.
 
     >>> Head(V=0.5 * np.eye(2)).at(0.0)[2]
     array([[0.5, 0. ],

@@ -119,7 +119,8 @@ def double_descent(check: Check) -> None:
     check.show("counter-example: standard error of the simulated risk", error)
     check.note(
         "Corrected: the minimum at N/n -> infinity holds without a ridge beyond the threshold and at the best ridge, but not for "
-        "every fixed ridge. With a ReLU, n/d = 3, lambda = 0.01 and rho = 0.2, infinite width gives 1.480 and predicting 0 gives 1."
+        "every fixed ridge. With a ReLU, n/d = 3, ridge 0.01 and signal-to-noise ratio 0.2, the risk is 1.480 at infinite width "
+        "and 1 for the prediction 0."
     )
 
 
