@@ -226,8 +226,8 @@ class Staircase(Law):
     def degree_two(self) -> float:
         """Return the unexplained share of degree 2 for tangent features around N ~ d, corrected by (13) minus (13').
 
-        For ReLU neurons at d = 40 the error against exact values is at most 0.003. The error of the equivalent without the correction is
-        0.011.
+        The equations are those of docs/theory/approximation.md. For ReLU neurons at d = 40 the error against exact values is at most 0.003.
+        Without the correction it is 0.011.
 
         >>> round(Staircase(model="nt", dimension=40, width=20).degree_two(), 4)
         0.5506

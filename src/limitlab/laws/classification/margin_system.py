@@ -176,7 +176,7 @@ def solve_margin(labels: Labels, population: Population) -> MarginPoint:
             error = max(worst, float(np.abs(equations.residual(solution.x, FINER)).max())) / distance
             return equations.point(solution.x, error)
     raise ConvergenceError(
-        f"the iteration for the largest margin did not converge at {load:.6g} features per sample (data are separable above {threshold:.6g})",
+        f"the iteration for the largest margin did not converge at {load:.6g} features per sample (separable above {threshold:.6g})",
         None,
         worst,
     )

@@ -27,7 +27,7 @@ class TwoLayerStart(Law):
     )
     target: tuple[float, ...] | None = parameter(
         None,
-        note="of the mean product of neuron and target as a power series of the overlap, from degree 0; None with a kernel: pure noise",
+        note="of the mean product of neuron and target as a power series in the overlap, from degree 0; None and a kernel: pure noise",
     )
     target_norm: float | None = parameter(
         None,

@@ -132,7 +132,7 @@ class NoisyMeanField(Law):
             raise Refused(f"dimension = {self.dimension} is not allowed: the erf neuron has one weight, dimension = 1")
         if self.neuron == "erf" and self.start_std < 0.05:
             raise Refused(
-                f"start_std = {self.start_std:g} is not allowed: must be at least 0.05 for the erf neuron, so that cells resolve its density"
+                f"start_std = {self.start_std:g} is not allowed: must be at least 0.05 for an erf neuron, so that cells resolve its density"
             )
         if isinstance(self.teacher, tuple) and len(self.teacher) != self.dimension:
             raise Refused(

@@ -160,7 +160,7 @@ class TwoGaussians(Law):
         return paths, nodes.weights
 
     def interaction(self, r1: ArrayLike, r2: ArrayLike) -> Array:
-        """Return the mean product of two neurons, averaged over the directions of their weights of these radii, eq. (8)."""
+        """Return the mean product of two neurons, averaged over the directions of their weights at fixed lengths, eq. (8)."""
         first, second = np.broadcast_arrays(np.asarray(r1, dtype=float), np.asarray(r2, dtype=float))
         chi = self._shells(POTENTIAL_NODES)
         total = sum(

@@ -238,7 +238,7 @@ class XorMixture(Law):
         return 8 / max(CRITICAL - self.regularizer, 1 / 40)
 
     def predicted(self) -> Values:
-        """Return p_K, the mean number of captured classes, and the mean logistic loss on the four centres."""
+        """Return the success probability, the mean number of captured classes, and the mean logistic loss on the four centres."""
         if self.regularizer >= CRITICAL:
             warnings.warn(
                 "regularizer is at least 1/8: the zero network is the only fixed point",
