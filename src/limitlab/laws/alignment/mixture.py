@@ -227,7 +227,7 @@ class MixtureAlignment(Law):
         return RestPoint(margin, margin * (k - 1) / k, -margin / k, spread, alignment, rates.probability, *outliers)
 
     def misalignment_constant(self) -> float:
-        """Return c beta k / 4, the limit of snr (1 - span_alignment) at the fixed point as snr grows, eq. (12)."""
+        """Return the limit of snr (1 - span_alignment) at the fixed point as snr grows, step * regularizer * classes / 4, eq. (12)."""
         self._needs_penalty()
         return self.step * self.regularizer * self.classes / 4
 

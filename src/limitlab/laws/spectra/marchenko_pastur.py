@@ -101,7 +101,7 @@ class MarchenkoPastur(SpectralLaw):
         return numerics.cdf(x, self.ratio, self.variance)
 
     def stieltjes(self, z: ArrayLike) -> NDArray[Any]:
-        """Return the Stieltjes transform, real for real z outside the support, else complex; x + 0j is the limit from above."""
+        """Return the Stieltjes transform. It is real for real z outside the support. For z = x + 0j it is the limit from above."""
         return numerics.stieltjes(z, self.ratio, self.variance)
 
     def moment(self, order: int) -> float:

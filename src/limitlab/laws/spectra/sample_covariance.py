@@ -116,7 +116,7 @@ class SampleCovariance(SpectralLaw):
         return self.spectrum.cdf(x)
 
     def stieltjes(self, z: ArrayLike) -> NDArray[Any]:
-        """Return the Stieltjes transform, real for real z outside the support, else complex; x + 0j is the limit from above."""
+        """Return the Stieltjes transform. It is real for real z outside the support. For z = x + 0j it is the limit from above."""
         return self.spectrum.stieltjes(z)
 
     def companion(self, z: ArrayLike) -> NDArray[Any]:
