@@ -71,7 +71,8 @@ def least_norm(check: Check) -> None:
         together=True,
     )
     check.note(
-        "With the mean square as the loss, steps below n/lambda_max(XX') converge. A solution set of codimension n needs rank n."
+        "With the mean square as the loss, steps below n/lambda_max(XX') converge. The solutions form a space of dimension p - n only if "
+        "the rank of X is n."
     )
 
 

@@ -108,7 +108,7 @@ class Solution:
     history: History
 
     def two_time(self, name: str) -> Floats:
-        """Return a two-time function as a full lower triangle with zeros above the diagonal. Requires a whole history."""
+        """Return a two-time function as a full lower triangle with zeros above the diagonal. The history must be whole."""
         if not isinstance(self.history, WholeHistory):
             raise Refused(f"two_time({name!r}) is not allowed with per_octave: a thinned history keeps `last_row` only")
         size = self.times.size
