@@ -253,7 +253,7 @@ def _theory(law: Law) -> None:
 
 
 def true_errors(law: Law) -> dict[str, tuple[float, float]]:
-    """Return by observable the change when the law is solved more accurately, and the numerical error that it states.
+    """Return for each observable its change when the law is solved more accurately, and the stated numerical error.
 
     An error that is not stated is infinite.
 

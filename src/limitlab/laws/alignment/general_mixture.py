@@ -236,7 +236,7 @@ class GeneralMixtureAlignment(Law):
         return {**values, "accuracy": accuracy}
 
     def numbers(self, overlaps: Array, orthogonal: Array, scramble: int = 0) -> dict[str, float]:
-        """Return the observables at overlaps m and the Gram matrix Q of the weights' parts orthogonal to the means."""
+        """Return the observables for given overlaps, and for a given Gram matrix of the weights' parts orthogonal to the means."""
         means, weights = coordinates(np.array(self.gram), overlaps, orthogonal)
         shares = np.array(self.probabilities)
         parts = {name: blocks(means, weights, shares, self.snr, name, self.quasi_points, scramble) for name in MATRICES}

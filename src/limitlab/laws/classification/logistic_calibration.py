@@ -162,7 +162,7 @@ class LogisticCalibration(HasBayesError):
         return Groups(self.ratio, self.eigenvalues, tuple(shares.tolist()), tuple((variance / variance.sum()).tolist()))
 
     def existence(self) -> Existence:
-        """Return threshold and spread for the existence of the fit without a penalty."""
+        """Return the threshold of p/n below which the fit without penalty exists, and its spread, equations (4) and (5)."""
         return existence(self.truth(), self.fit_intercept)
 
     def existence_threshold(self) -> float:
@@ -190,7 +190,7 @@ class LogisticCalibration(HasBayesError):
         return self.ridge > 0 or self.ratio < self.existence_threshold()
 
     def observed(self) -> tuple[str, ...]:
-        """Return all observables, or those that have a limit along diverging scores if no fit exists."""
+        """Return all observables, or those that have a limit also if no fit exists."""
         return tuple(type(self).observables) if self.exists() else tuple(NO_FIT)
 
     def predicted(self) -> Values:

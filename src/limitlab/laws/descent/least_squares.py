@@ -166,7 +166,7 @@ class LeastSquaresDescent(Law):
     steps: int = parameter(10, least=0)
     signal: float = parameter(1.0, above=0)
     noise: float = parameter(0.5, least=0)
-    start_distance: float | None = parameter(None, note="a norm, in a random direction; none: start at 0", least=0)
+    start_distance: float | None = parameter(None, note="in a random direction; None: start at 0", least=0)
     inputs: tuple[tuple[float, ...], ...] | None = parameter(None, note="rows of a data set, in place of random ones")
     targets: tuple[float, ...] | None = parameter(None)
 
@@ -198,7 +198,7 @@ class LeastSquaresDescent(Law):
 
     @property
     def interpolant(self) -> Array:
-        """The end X^+ y of descent from zero."""
+        """The end of descent from zero, which is the least-squares solution of least norm."""
         return self.problem.limit()
 
     @property
