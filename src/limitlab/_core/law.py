@@ -18,6 +18,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import math
+import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
@@ -121,7 +122,7 @@ class Law(Declaration):
         served = self.array_parameters()
         arrays = self._checked(grid, served, "the prediction")
         try:
-            with resumable(lambda: computation_hash(self, arrays)):
+            with resumable(lambda: computation_hash(self, arrays)), quiet_at_extremes(self, arrays):
                 values = self.predicted(**self._arguments(arrays, served))
         except FAILURES as error:
             if (other := replacement(error, self)) is not None:
@@ -187,7 +188,7 @@ class Law(Declaration):
         arrays = self._checked(path, served, "one draw")
         draw = self.draw(size, seed)
         try:
-            with resumable(lambda: computation_hash(self, arrays, draw.size, draw.seed)):
+            with resumable(lambda: computation_hash(self, arrays, draw.size, draw.seed)), quiet_at_extremes(self, arrays):
                 values = self.measured(draw, **self._arguments(arrays, served))
         except FAILURES as error:
             if (other := replacement(error, self, draw.size)) is not None:
@@ -340,6 +341,22 @@ def check_divergence(law: Declaration, values: Mapping[str, Any], size: int) -> 
             f"the experiment of {type(law).__name__} {where} diverges ({', '.join(bad)}): choose a larger size, a smaller step or "
             "parameters closer to their defaults"
         )
+
+
+def quiet_at_extremes(
+    law: Declaration, arrays: Mapping[str, NDArray[np.float64]]
+) -> contextlib.AbstractContextManager[None]:
+    """Return a context without NumPy's floating-point warnings at parameters that are far from their defaults.
+
+    There, numbers may overflow, and the results are checked afterwards. At other parameters the warnings are given as usual.
+    """
+
+    def respond(kind: str, _: int) -> None:
+        values = {**_extremes(law), **{name: array.ravel().tolist() for name, array in arrays.items()}}
+        if not any(_is_far(law, name, value) for name, value in values.items()):
+            warnings.warn(f"{kind} encountered in {type(law).__name__}", RuntimeWarning, stacklevel=3)
+
+    return np.errstate(over="call", invalid="call", divide="call", call=respond)
 
 
 def check_ranges(law: Declaration, values: Mapping[str, Any]) -> None:

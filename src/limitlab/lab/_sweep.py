@@ -555,7 +555,9 @@ def _arrays_of(
         gaps = (missing or absent_as_nan) and dtype.kind != "U"
         return np.full(shape, np.nan, dtype) if gaps else np.zeros(shape, dtype)
 
-    builder = _ResultBuilder(tuple(labels.size for labels in loops.values()), missing, make, absent_as_nan, grid.law.natural_scale)
+    builder = _ResultBuilder(
+        tuple(labels.size for labels in loops.values()), missing, make, absent_as_nan, grid.law.natural_scale
+    )
     pace, absent = Pace("assembling the result"), 0
     for number, (task, cell) in enumerate(zip(tasks, run.cells, strict=True)):
         if cell is None:
