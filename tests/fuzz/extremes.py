@@ -153,7 +153,7 @@ def _checked_again(law: Law, changes: dict[str, Any], values: Any) -> tuple[str,
         if not isinstance(value, float) or value == 0 or law.parameters()[changed].kind == "solver":
             continue
         try:
-            near = law.replace(**{changed: value * (1 + STEP)}).theory()
+            near = law.replace(**{changed: _moved(law.parameters()[changed], value)}).theory()
         except (ValueError, NotComputable, ConvergenceError):
             continue
         for name in names:
@@ -164,6 +164,12 @@ def _checked_again(law: Law, changes: dict[str, Any], values: Any) -> tuple[str,
             if gap > 0.01 * scale + 10 * error and gap > 1e-14:
                 return "jump", f"{name} = {_short(values[name])} becomes {_short(near[name])} as {changed} moves by 1e-7"
     return "answered", ""
+
+
+def _moved(meta: Any, value: float) -> float:
+    """Return a number moved by 1e-7 of its distance from its lower bound, because a limit may diverge at the bound."""
+    low = next((bound for bound in (meta.above, meta.least) if bound is not None), 0.0)
+    return low + (value - low) * (1 + STEP)
 
 
 def _gap(first: Any, second: Any) -> tuple[float, float]:

@@ -212,7 +212,10 @@ class LogisticCalibration(HasBayesError):
             auc=score.auc(),
             **score.losses(),
             train_loss=solution.train_loss,
-            accuracy=max(10 * solution.accuracy, change, 0.0 if score.truth.signal >= SMALLEST_SIGNAL else 1e-9),
+            # the calibration slope is a quotient by the spread of the score, which vanishes with the signal or for large penalties
+            accuracy=max(
+                10 * solution.accuracy, change, 1e-15 / score.spread, 0.0 if score.truth.signal >= SMALLEST_SIGNAL else 1e-9
+            ),
         )
 
     def _bias_factor(self, solution: Fitted) -> float:
