@@ -207,11 +207,19 @@ def test_noise_has_no_skill(tmp_path):
     options = dict(kernel="linear", n=[100, ROWS], splits=0, backtest=False)
     frame.to_csv(file, index=False)
     assert forecast_study(file, "y", **options).warnings == []
-    frame.assign(y=rng.standard_normal(ROWS)).to_csv(file, index=False)
-    (line,) = forecast_study(file, "y", **options).warnings
-    assert line.startswith("No skill is shown")
-    frame.assign(y=rng.choice(["up", "down"], ROWS)).to_csv(file, index=False)
-    assert any("No skill is shown" in line for line in forecast_study(file, "y", **options).warnings)
+    assert "No skill" not in forecast_study(file, "y", **options).level
+    y = rng.standard_normal(ROWS)
+    frame.assign(y=y).to_csv(file, index=False)
+    mean_alone = np.std(y) * np.sqrt((ROWS + 1) / (ROWS - 1))
+    words = f"No skill is shown: the mean of y alone gives {mean_alone:.4g} RMSE in the units of y. Now, with {ROWS} rows: "
+    assert forecast_study(file, "y", **options).level.startswith(words)
+    labels = rng.choice(["up", "down"], ROWS)
+    most, count = max(((name, np.sum(labels == name)) for name in ("up", "down")), key=lambda entry: entry[1])
+    frame.assign(y=labels).to_csv(file, index=False)
+    words = f"No skill is shown: always {most!r} gives {1 - count / ROWS:.1%} wrong labels."
+    assert forecast_study(file, "y", **options).level.startswith(words)
+    frame.assign(y=y).to_csv(file, index=False)
+    assert forecast_study(file, "y", model="Ridge()", splits=3, jobs=1).level.startswith("No skill is shown: the mean of y")
 
 
 def test_own_models_get_the_same_warnings(tmp_path):

@@ -45,10 +45,13 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 EXPONENTS = np.geomspace(0.03, 3.0, 41)
-"""Grid of the exponents b."""
+"""Grid of the local exponents b / (1 + s/m) at the largest measured size m."""
 
 EXPONENT_CENTRE, EXPONENT_SPREAD = 0.6, 0.7
-"""Median of the prior of b, and standard deviation of its logarithm."""
+"""Median of the prior of the local exponent at m, and standard deviation of its logarithm."""
+
+OFFSETS, NO_OFFSET = (0.0, 0.3, 1.0, 3.0), 0.7
+"""Grid of s/m, and the prior probability of s = 0. The other values have equal probabilities."""
 
 FLOORS = (np.arange(25) + 0.5) / 25
 """Grid of the shares q."""
@@ -112,6 +115,9 @@ class Measurement:
         return Measurement(self.sizes[rows], self.values[rows], self.covariance[rows][:, rows])
 
 
+FEW_ROWS, USUAL_VARIANCE = 50.0, 2.0
+"""The variance of squared errors over their squared mean is drawn towards the second number, that of normal errors, with this many rows."""
+
 def from_rows(sizes: Array, losses: Array, tested: Array, means: Array, labels: bool) -> Measurement:
     """Return the measured errors and their covariance (16) from the losses of single rows.
 
@@ -144,7 +150,10 @@ def from_rows(sizes: Array, losses: Array, tested: Array, means: Array, labels: 
     covariance = covariance + np.diag(variance / fits)
     if not labels:
         values = np.maximum(values, np.finfo(float).tiny)
-        return Measurement(sizes, values, covariance / np.outer(values, values))
+        relative = covariance / np.outer(values, values)
+        rows = float(counts.mean())
+        least = USUAL_VARIANCE / rows * FEW_ROWS / (rows + FEW_ROWS)
+        return Measurement(sizes, values, relative * rows / (rows + FEW_ROWS) + least)
     mistakes = values * counts
     scale = np.maximum(values, 0.5 / counts)
     relative = covariance / np.outer(scale, scale)
@@ -154,9 +163,14 @@ def from_rows(sizes: Array, losses: Array, tested: Array, means: Array, labels: 
     weight = np.minimum.outer(weight, weight)
     correlation = weight * correlation + (1 - weight) * USUAL_CORRELATION
     np.fill_diagonal(correlation, 1.0)
-    spread = np.maximum(spread, np.sqrt((1 - np.minimum(values, 0.9)) / (mistakes + 0.5)))
+    binomial = (1 - np.minimum(values, 0.9)) / (mistakes + 0.5)
+    share = np.clip((mistakes * spread**2 / binomial + FEW_MISTAKES * USUAL_SHARE) / (mistakes + FEW_MISTAKES), 0.0, None)
+    spread = np.sqrt(share * binomial)
     return Measurement(sizes, np.where(mistakes < 0.5, 0.5, mistakes) / counts, correlation * np.outer(spread, spread))
 
+
+USUAL_SHARE = 1.0
+"""With few mistakes the variance of a share of wrong labels over the binomial variance is drawn towards this number."""
 
 FEW_MISTAKES, USUAL_CORRELATION, FEW_CORRELATED = 5.0, 0.6, 0.95
 """With few mistakes the correlation of errors at two sizes is drawn towards the second number. The third is its largest value."""
@@ -203,7 +217,9 @@ class Curve:
     measured
         The measured errors.
     level, exponent, floor, noise
-        Draws of log L, b, q, and of a standard normal variable.
+        Draws of log L, of b, of q, and of a standard normal variable.
+    offset
+        Draws of s/m.
     extra
         Further standard deviation of the logarithm per factor 2 beyond the largest size, from the backtest.
     step
@@ -226,6 +242,7 @@ class Curve:
     level: Array
     exponent: Array
     floor: Array
+    offset: Array
     noise: Array
     extra: float = 0.0
     step: Callable[[Array], Array] | None = None
@@ -249,7 +266,8 @@ class Curve:
     def _by_power_law(self, sizes: Array) -> Array:
         ratio = sizes / self.measured.sizes[-1]
         removable, rest = np.log1p(-self.floor)[:, None], np.log(self.floor)[:, None]
-        shape = np.logaddexp(removable - self.exponent[:, None] * np.log(ratio), rest)
+        offset = self.offset[:, None]
+        shape = np.logaddexp(removable - self.exponent[:, None] * np.log((ratio + offset) / (1 + offset)), rest)
         away = np.hypot(BEYOND * np.abs(np.log(ratio)), self.extra * np.maximum(np.log2(ratio), 0.0))
         logs = self.level[:, None] + shape + away * self.noise[:, None]
         return np.asarray(logs - np.logaddexp(0.0, logs) if self.odds else logs)
@@ -343,18 +361,22 @@ def posterior(
     >>> bool(low < 3 / 40 + 0.2 < high), bool(high / low < 1.6)
     (True, True)
     """
-    b, q = (grid.ravel() for grid in np.meshgrid(EXPONENTS, FLOORS, indexing="ij"))
+    b, q, offset = (grid.ravel() for grid in np.meshgrid(EXPONENTS, FLOORS, OFFSETS, indexing="ij"))
     prior = (
         -0.5 * (np.log(b / EXPONENT_CENTRE) / EXPONENT_SPREAD) ** 2
         + (FLOOR_PRIOR[0] - 1) * np.log(q)
         + (FLOOR_PRIOR[1] - 1) * np.log1p(-q)
+        + np.where(offset == 0, np.log(NO_OFFSET), np.log((1 - NO_OFFSET) / (len(OFFSETS) - 1)))
     )
+    b = b * (1 + offset)
     if rising:
         up = np.linspace(-1.0, 0.0, 21)
         mass = np.log(np.exp(prior - prior.max()).sum() / up.size) + prior.max()
         b, q, prior = np.append(b, up), np.append(q, np.full(up.size, 1e-9)), np.append(prior, np.full(up.size, mass))
+        offset = np.append(offset, np.zeros(up.size))
     ratio = np.log(measured.sizes / measured.sizes[-1])
-    shape = np.logaddexp(np.log1p(-q)[:, None] - b[:, None] * ratio, np.log(q)[:, None])
+    fall = np.log((measured.sizes / measured.sizes[-1] + offset[:, None]) / (1 + offset[:, None]))
+    shape = np.logaddexp(np.log1p(-q)[:, None] - b[:, None] * fall, np.log(q)[:, None])
     values, covariance = measured.values, measured.covariance
     if odds:
         change = 1 / (1 - np.minimum(values, LARGEST_SHARE))
@@ -370,7 +392,7 @@ def posterior(
     pick = np.searchsorted(np.cumsum(share / share.sum()), (np.arange(draws) + 0.5) / draws).clip(0, share.size - 1)
     level = mean[pick] + rng.standard_normal(draws) / np.sqrt(precision)
     extra = missed(measured, seed, rising, odds) if backtest and measured.sizes.size > 3 else 0.0
-    return Curve(measured, level, b[pick], q[pick], rng.standard_normal(draws), extra, odds=odds)
+    return Curve(measured, level, b[pick], q[pick], offset[pick], rng.standard_normal(draws), extra, odds=odds)
 
 
 def missed(measured: Measurement, seed: int = 0, rising: bool = False, odds: bool = False) -> float:

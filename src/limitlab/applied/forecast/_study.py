@@ -40,7 +40,7 @@ from limitlab.applied.forecast._estimator import FIT_SECONDS, Forecast, posterio
 from limitlab.applied.forecast._fitting import is_classification
 from limitlab.applied.forecast._nested import RIDGE_GRID, NestedLosses
 from limitlab.applied.forecast._own_model import ModelForecast, forecast_model, parse_estimator, scoring_of
-from limitlab.applied.forecast._suspicions import baseline_words, default_metric, suspicions
+from limitlab.applied.forecast._suspicions import baseline_words, default_metric, no_skill, suspicions
 from limitlab.applied.forecast._trust import (
     WORTHWHILE,
     ForecastWarning,
@@ -347,7 +347,7 @@ def forecast_study(
             made = model_study(
                 table, estimator, n, scoring or metric, time is not None, splits, band, error, seconds, jobs, seed, target
             )
-            doubts = suspicions(table, target, "classification" if classify else task, groups, time, made.curve)
+            doubts = suspicions(table, target, "classification" if classify else task, groups, time)
             return replace(made, source=file.name, kernel=str(model), warnings=[*made.warnings, *doubts])
         total = len(table.X)
         tell(f"decomposing {total} rows")
@@ -376,8 +376,9 @@ def forecast_study(
     remarks = list(dict.fromkeys(str(entry.message) for entry in caught if issubclass(entry.category, ForecastWarning)))
     if left_out:
         remarks.append(f"{', '.join(left_out)} would have started after {seconds:g} seconds and are left out")
-    remarks += suspicions(table, target, "classification" if classify else task, groups, time, parts["curve"])
-    parts["level"] = " ".join(filter(None, (parts["level"], baseline_words(table))))
+    remarks += suspicions(table, target, "classification" if classify else task, groups, time)
+    skill = no_skill(table, parts["answer"].now, kind, unit, target)
+    parts["level"] = " ".join(filter(None, (skill, parts["level"], baseline_words(table))))
     return ForecastStudy(
         source=file.name,
         target=target,
@@ -650,10 +651,11 @@ def model_study(
     where = ", on later rows" if timed else ", on new groups" if table.groups is not None else ""
     names = {"value": "value", "standard_error": "value_standard_error"}
     checks = result.measured.rename(names).expand_dims(ridge=[0], axis=1)
+    skill = no_skill(table, result.answer.now, made.name, made.unit, target)
     return ForecastStudy(
         source="", target=target, table=table, model=estimator, kernel="", curve=result.curve.assign_attrs(shown=True), unit=made.unit,
         answer=result.answer, others={}, checks=checks, gains=None, label_gain=None, needed=result.needed, trust=[result.trust], gap=None,
-        warnings=[], level=result.answer.sentence(made.unit, count, where),
+        warnings=[], level=" ".join(filter(None, (skill, result.answer.sentence(made.unit, count, where)))),
         advice=advice_sentence(result.answer, made.unit, count, WORTHWHILE), drift=None, exponent=float(-np.log2(result.answer.step[0])),
         groups=None if table.groups is None else int(np.unique(table.groups).size),
     )  # fmt: skip

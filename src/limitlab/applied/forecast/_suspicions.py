@@ -23,9 +23,9 @@ from itertools import permutations
 from typing import Any
 
 import numpy as np
-import xarray as xr
 from numpy.typing import NDArray
 
+from limitlab.applied.forecast._answer import Unit
 from limitlab.applied.forecast.tables import Table, as_floats, days_of, numbers_of
 
 Floats = NDArray[np.float64]
@@ -121,7 +121,6 @@ def suspicions(
     task: str = "auto",
     groups: str | None = None,
     time: str | None = None,
-    curve: xr.Dataset | None = None,
 ) -> list[str]:
     """Return sentences on defects of a table that make its forecast misleading. The list is empty for most tables.
 
@@ -131,8 +130,6 @@ def suspicions(
         The prepared table, with the columns of the file in `raw`.
     target, task, groups, time
         The options of the forecast.
-    curve
-        The learning curve. Without it, the comparison with a prediction that uses no column is left out.
     """
     sentences: list[str] = []
     if table.raw is not None and target in table.raw.columns:
@@ -150,8 +147,6 @@ def suspicions(
         sentences += target_kind(table, frame[target], target, task)
     sentences += heavy_tails(table, target)
     sentences += imbalance(table, target)
-    if curve is not None:
-        sentences += no_skill(table, curve, target)
     return sentences
 
 
@@ -654,22 +649,47 @@ def imbalance(table: Table, target: str) -> Iterator[str]:
         yield f"{target} is imbalanced: {words} The share of wrong labels says little, so AUC is the default metric."
 
 
-def no_skill(table: Table, curve: xr.Dataset, target: str) -> Iterator[str]:
-    """Yield a sentence if the forecast with all rows is not better than a prediction that uses no column."""
-    at = int(np.argmin(np.abs(curve.n.values - len(table.X))))
-    metric = str(curve.attrs["metric"])
-    value = float(curve.value[at])
-    worst = float(curve["low" if metric in ("accuracy", "auc") else "high"][at]) if "low" in curve else value
-    if metric == "mse" and not table.labels:
-        poor, words = max(value, worst) >= 1 or value > ALMOST_ALL, f"the mean of {target}"
-    elif metric == "auc":
-        poor, words = min(value, worst) <= 0.5, "a guess (AUC 0.5)"
-    elif metric in ("error", "accuracy"):
-        labels, counts = class_counts(table)
-        base = 1 - float(counts[-1] / counts.sum())
-        wrong = worst if metric == "error" else 1 - worst
-        poor, words = wrong >= base, f"always {str(labels[-1])!r} ({base:.1%} wrong labels)"
-    else:
-        return
-    if poor:
-        yield f"No skill is shown: with {len(table.X)} rows the error is not clearly below that of {words}."
+def baseline(table: Table, kind: str, target: str) -> tuple[float, str] | None:
+    """Return the loss of a prediction that uses no column, and its words. The result is None for losses without such a prediction.
+
+    For numbers this is the error of the mean of the other rows, leave one out, which is (N + 1) / (N - 1) of the variance.
+    """
+    if kind in ("mse", "mae") and not table.labels:
+        y = np.asarray(table.y, dtype=float)
+        rows = len(y)
+        spread = float(y.var()) * (rows + 1) / (rows - 1) if kind == "mse" else float(np.abs(y - np.median(y)).mean())
+        return spread, f"the mean of {target} alone" if kind == "mse" else f"the median of {target} alone"
+    if not table.labels or kind not in ("error", "accuracy", "auc", "log_loss"):
+        return None
+    labels, counts = class_counts(table)
+    share = counts / counts.sum()
+    if kind == "auc":
+        return 0.5, "a guess"
+    if kind == "log_loss":
+        return float(-(share * np.log(share)).sum()), "the shares of the labels alone"
+    return 1 - float(share[-1]), f"always {str(labels[-1])!r}"
+
+
+def no_skill(table: Table, loss: tuple[float, float, float], kind: str, unit: Unit, target: str) -> str:
+    """Return a sentence if the forecast with all rows is not clearly better than a prediction that uses no column.
+
+    Parameters
+    ----------
+    table
+        The prepared table.
+    loss
+        Loss with all rows, and its band.
+    kind
+        Name of the loss.
+    unit
+        How the loss is shown.
+    target
+        The column to predict.
+    """
+    known = baseline(table, kind, target)
+    if known is None:
+        return ""
+    least, words = known
+    if max(loss[0], loss[2]) < least and not (kind == "mse" and loss[0] > ALMOST_ALL * least):
+        return ""
+    return f"No skill is shown: {words} gives {unit.text(unit.shown(least))} {unit.words}."
