@@ -173,6 +173,7 @@ def posterior_curve(made: xr.Dataset, curve: Curve, kind: str, band: float, rows
         "power_law": 1 - law if rising else law,
         "trust": np.array(curve.trust(samples)),
         "right": curve.right(samples),
+        "radius": curve.radius(samples),
         "extrapolated": samples > (rows if largest >= 0.5 * rows else largest),
     }
     for key, entry in values.items():
@@ -180,6 +181,7 @@ def posterior_curve(made: xr.Dataset, curve: Curve, kind: str, band: float, rows
     made["value"].attrs["long_name"] = kind
     made["step"].attrs["long_name"] = "loss over its value at N"
     made["right"].attrs["long_name"] = "probability that the value is within 10 % of the truth"
+    made["radius"].attrs["long_name"] = "share of the truth within which the value is with probability 80 %"
     return made.assign_attrs(metric=kind, band=band, population=int(rows), largest_fit=int(largest))
 
 
@@ -333,7 +335,8 @@ class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
             `step` is the ratio of the loss to its value at N, with its band `step_low` and `step_high`. The loss is the metric itself, or
             one minus it for "accuracy" and "auc". `power_law` is the least-squares power law through real fits, and `law_value` the value
             of the law (for the mean square). `trust` is the reliability of the value, `extrapolated` whether n is at least N, and `ridge`
-            the ridge of the law. With real fits, `right` is the probability that the value is within 10 % of the truth, and `extrapolated`
+            the ridge of the law. With real fits, `right` is the probability that the value is within 10 % of the truth, `radius` is the share of the truth
+            within which the value is with probability 80 %, and `extrapolated`
             is whether n is above N or, for large data, above the largest real fit. The mean square has the variables
             `test_error`, `test_error_low`, `test_error_high`, `law_error` (without the correction for leverages), `train_error`,
             `degrees_of_freedom` and `effective_ridge`.

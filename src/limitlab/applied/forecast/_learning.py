@@ -76,15 +76,18 @@ THEORY_WEIGHT = {"mse": 0.7, "error": 0.5}
 THEORY_SPREAD = {"mse": 0.06, "error": 0.1}
 """Standard deviation of the logarithm of the step of the kernel forecast, per factor 2, by loss."""
 
+THEORY_MISS = 0.0
+
 THEORY_POWER = {"mse": 1.0, "error": 1.1}
 """Power of the step of the mean square that is the step of a loss. In real fits to six tables, local powers of shares of wrong labels
 against mean squares were between 1.0 and 1.6."""
 
-CLOSE = 0.1
-"""An answer is right if it is within this share of the truth."""
+CLOSE, NEAR = 0.1, 0.25
+"""An answer is called trusted if its radius is at most the first share of the truth, and fair up to the second. The radius is the
+distance within which the answer is with probability `LIKELY`."""
 
-LIKELY, EVEN = 0.8, 0.5
-"""Probabilities of a right answer above which it is called trusted, and fair."""
+LIKELY = 0.8
+"""Probability of the distance between answer and truth that the word of trust refers to."""
 
 
 @dataclass(frozen=True)
@@ -176,7 +179,7 @@ FEW_MISTAKES, USUAL_CORRELATION, FEW_CORRELATED = 5.0, 0.6, 0.95
 """With few mistakes the correlation of errors at two sizes is drawn towards the second number. The third is its largest value."""
 
 
-def from_splits(sizes: Array, means: Array, share: float, least: float = 0.0) -> Measurement:
+def from_splits(sizes: Array, means: Array, share: float, least: float = 0.0, events: Array | None = None) -> Measurement:
     """Return the measured errors and their covariance (17) from the losses of whole test sets.
 
     Parameters
@@ -189,6 +192,9 @@ def from_splits(sizes: Array, means: Array, share: float, least: float = 0.0) ->
         Number of test rows over number of training rows.
     least
         Smallest loss that the test sets can resolve.
+    events
+        Number of tested rows of the rarest class at every size, if the loss is one minus the area under the curve. The variance is then at
+        least that of Hanley and McNeil (1982) for as many events.
 
     Examples
     --------
@@ -204,8 +210,36 @@ def from_splits(sizes: Array, means: Array, share: float, least: float = 0.0) ->
     covariance = centred @ centred.T / np.maximum(both - 1, 1)
     covariance *= np.minimum(1 / np.maximum(np.minimum.outer(fits, fits), 1) + share, 1.0)
     values = np.maximum(values, max(least, np.finfo(float).tiny))
-    relative = covariance / np.outer(values, values)
+    spread = np.sqrt(np.diag(covariance)) / values
+    with np.errstate(divide="ignore", invalid="ignore"):
+        correlation = covariance / np.outer(values, values) / np.outer(spread, spread)
+    # pairs of sizes with few common splits have no correlation that can be measured
+    measured = (both >= FEW_SPLITS) & np.isfinite(correlation)
+    correlation = np.where(measured, correlation, USUAL_CORRELATION)
+    if events is not None:
+        spread = np.maximum(spread, area_spread(float(np.median(values)), events))
+    # the error that two sizes have in common is at most the smaller one
+    most = np.minimum.outer(spread, spread) / np.maximum(np.maximum.outer(spread, spread), np.finfo(float).tiny)
+    correlation = np.clip(correlation, 0.0, FEW_CORRELATED * most)
+    np.fill_diagonal(correlation, 1.0)
+    eigenvalues, vectors = np.linalg.eigh(correlation)  # a matrix that is completed in parts may have negative eigenvalues
+    correlation = (vectors * np.maximum(eigenvalues, 1e-3)) @ vectors.T
+    relative = correlation * np.outer(spread, spread)
     return Measurement(sizes, values, relative + np.diag(np.full(len(sizes), 1e-6)))
+
+
+FEW_SPLITS = 4
+"""Smallest number of common splits from which a correlation of two sizes is measured."""
+
+
+def area_spread(loss: float, events: Array) -> Array:
+    """Return the relative standard deviation of one minus the area under the curve for numbers of events, with many other rows.
+
+    >>> area_spread(0.2, np.array([16.0, 64.0])).round(3).tolist()
+    [0.204, 0.102]
+    """
+    area = 1 - min(max(loss, 1e-6), 0.5)
+    return np.asarray(np.sqrt((area / (2 - area) - area**2) / np.maximum(events, 1.0)) / (1 - area))
 
 
 @dataclass(frozen=True)
@@ -220,6 +254,8 @@ class Curve:
         Draws of log L, of b, of q, and of a standard normal variable.
     offset
         Draws of s/m.
+    deviation
+        Draws of the deviations from the law at the measured sizes, with shape (draws, sizes). They are interpolated between the sizes.
     extra
         Further standard deviation of the logarithm per factor 2 beyond the largest size, from the backtest.
     step
@@ -243,6 +279,7 @@ class Curve:
     exponent: Array
     floor: Array
     offset: Array
+    deviation: Array
     noise: Array
     extra: float = 0.0
     step: Callable[[Array], Array] | None = None
@@ -260,7 +297,8 @@ class Curve:
         if self.step is not None and self.theory.any():
             away = self.spread * np.abs(np.log2(sizes / self.rows))
             now = self._by_power_law(np.array([self.rows]))
-            logs = np.where(self.theory[:, None], now + self.step(sizes) + away * self.noise[:, None], logs)
+            beyond = self.theory[:, None] & (sizes > self.measured.sizes[-1])
+            logs = np.where(beyond, now + self.step(sizes) + away * self.noise[:, None], logs)
         return np.asarray(np.minimum(logs + self.shift, np.log(self.largest)))
 
     def _by_power_law(self, sizes: Array) -> Array:
@@ -268,8 +306,11 @@ class Curve:
         removable, rest = np.log1p(-self.floor)[:, None], np.log(self.floor)[:, None]
         offset = self.offset[:, None]
         shape = np.logaddexp(removable - self.exponent[:, None] * np.log((ratio + offset) / (1 + offset)), rest)
-        away = np.hypot(BEYOND * np.abs(np.log(ratio)), self.extra * np.maximum(np.log2(ratio), 0.0))
-        logs = self.level[:, None] + shape + away * self.noise[:, None]
+        at, known = np.log(sizes), np.log(self.measured.sizes)
+        distance = np.abs(at[:, None] - known).min(axis=1)
+        away = np.hypot(BEYOND * distance, self.extra * np.maximum(np.log2(ratio), 0.0))
+        between = np.array([np.interp(at, known, unit) for unit in np.eye(known.size)])
+        logs = self.level[:, None] + shape + self.deviation @ between + away * self.noise[:, None]
         return np.asarray(logs - np.logaddexp(0.0, logs) if self.odds else logs)
 
     def quantiles(self, n: Any, levels: Any) -> Array:
@@ -285,9 +326,18 @@ class Curve:
         off = np.abs(logs - np.median(logs, axis=0))
         return np.asarray((off < np.log1p(CLOSE)).mean(axis=0))
 
+    def radius(self, n: Any, power: float = 1.0) -> Array:
+        """Return the share of the truth within which the median is with probability 80 %, for every size.
+
+        `power` is the power of the loss that is shown, such as 1/2 for an RMSE.
+        """
+        logs = power * self.draws(n)
+        off = np.abs(logs - np.median(logs, axis=0))
+        return np.asarray(np.expm1(np.quantile(off, LIKELY, axis=0)))
+
     def trust(self, n: Any) -> list[str]:
-        """Return a word for the probability of a right answer at every size."""
-        return [trust_word(probability) for probability in self.right(n)]
+        """Return a word for the radius at every size."""
+        return [trust_word(radius) for radius in self.radius(n)]
 
     def with_theory(self, step: Callable[[Array], Array], rows: float, missed: float, loss: str = "mse") -> Curve:
         """Return the curve with a second opinion on its shape.
@@ -307,6 +357,7 @@ class Curve:
         """
         weight, spread, power = THEORY_WEIGHT[loss], THEORY_SPREAD[loss], THEORY_POWER[loss]
         off = min(abs(power * missed), 1.0)
+        spread = float(np.hypot(spread, THEORY_MISS * off))
         odds = weight / (1 - weight) * np.exp(0.5 * (min(self.extra, 1.0) ** 2 - off**2) / (2 * spread) ** 2)
         share = odds / (1 + odds)
         count = len(self.level)
@@ -321,13 +372,13 @@ class Curve:
         return np.sort(first)[np.minimum((np.asarray(levels) * len(first)).astype(int), len(first) - 1)]
 
 
-def trust_word(probability: float) -> str:
-    """Return a word for the probability that an answer is within 10 % of the truth.
+def trust_word(radius: float) -> str:
+    """Return a word for the share of the truth within which an answer is with probability 80 %.
 
-    >>> [trust_word(value) for value in (0.9, 0.6, 0.2)]
+    >>> [trust_word(value) for value in (0.07, 0.2, 0.5)]
     ['trusted', 'fair', 'doubtful']
     """
-    return "trusted" if probability >= LIKELY else "fair" if probability >= EVEN else "doubtful"
+    return "trusted" if radius <= CLOSE else "fair" if radius <= NEAR else "doubtful"
 
 
 def posterior(
@@ -381,7 +432,8 @@ def posterior(
     if odds:
         change = 1 / (1 - np.minimum(values, LARGEST_SHARE))
         values, covariance = np.minimum(values, LARGEST_SHARE) * change, covariance * np.outer(change, change)
-    inverse = np.linalg.pinv(covariance + np.diag((MISFIT * ratio) ** 2), hermitian=True)
+    misfit = np.diag((MISFIT * ratio) ** 2)
+    inverse = np.linalg.pinv(covariance + misfit, hermitian=True)
     residual = np.log(values) - shape
     precision = inverse.sum()
     mean = residual @ inverse.sum(axis=1) / precision
@@ -391,8 +443,12 @@ def posterior(
     rng = np.random.default_rng([seed, 7])
     pick = np.searchsorted(np.cumsum(share / share.sum()), (np.arange(draws) + 0.5) / draws).clip(0, share.size - 1)
     level = mean[pick] + rng.standard_normal(draws) / np.sqrt(precision)
+    gain = misfit @ inverse
+    values_left, vectors_left = np.linalg.eigh(misfit - gain @ misfit)
+    scatter = rng.standard_normal((draws, ratio.size)) * np.sqrt(np.maximum(values_left, 0.0))
+    deviation = (residual[pick] - level[:, None]) @ gain.T + scatter @ vectors_left.T
     extra = missed(measured, seed, rising, odds) if backtest and measured.sizes.size > 3 else 0.0
-    return Curve(measured, level, b[pick], q[pick], offset[pick], rng.standard_normal(draws), extra, odds=odds)
+    return Curve(measured, level, b[pick], q[pick], offset[pick], deviation, rng.standard_normal(draws), extra, odds=odds)
 
 
 def missed(measured: Measurement, seed: int = 0, rising: bool = False, odds: bool = False) -> float:

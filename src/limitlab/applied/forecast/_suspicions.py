@@ -74,6 +74,12 @@ the F test of the means has a smaller p-value.
 """
 
 
+class Leak(str):
+    """A sentence on a column that determines the target."""
+
+    __slots__ = ()
+
+
 def words_of(text: str) -> frozenset[str]:
     """Return the words of a text."""
     return frozenset(text.split())
@@ -182,7 +188,7 @@ def level_codes(values: Any) -> NDArray[np.int64]:
 # -- columns that determine the target ------------------------------------------------------------------------------------
 
 
-def leaks(frame: Any, inputs: list[Any], y: Floats, indicators: Floats, labels: bool, target: str) -> dict[Any, str]:
+def leaks(frame: Any, inputs: list[Any], y: Floats, indicators: Floats, labels: bool, target: str) -> dict[Any, Leak]:
     """Return a sentence for every column that determines the target."""
     sentences: dict[Any, str] = {}
     numeric: dict[Any, Floats] = {}
@@ -217,7 +223,7 @@ def leaks(frame: Any, inputs: list[Any], y: Floats, indicators: Floats, labels: 
                 "columns, the forecast has no meaning; leave them out."
             )
     return {
-        name: text[0].upper() + text[1:] if text.startswith(("a sum", "whether")) else text
+        name: Leak(text[0].upper() + text[1:] if text.startswith(("a sum", "whether")) else text)
         for name, text in sentences.items()
     }
 
