@@ -133,7 +133,7 @@ def test_learning_rates_of_the_file_are_part_of_the_forecast(tmp_path):
     planned = stop_training(file)
     assert planned.end == 20_000
     assert abs(planned.forecast / losses[-1] - 1) < 0.015
-    assert "with 5% of the largest value at the end" in planned.rates
+    assert "which end with 5% of the largest" in planned.rates
     known = steps <= 8000
     constant = stop_training((steps[known], losses[known], decay[known]), end=20_000)
     assert constant.rates == ""

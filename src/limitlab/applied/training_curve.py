@@ -305,7 +305,7 @@ class Rates:
         peak = float(rates.max())
         if steps[-1] > last:
             later = float(rates[-1]) / peak
-            words = f"The learning rates up to step {steps[-1]:.6g} are those of the file, with {later:.0%} of the largest value at the end."
+            words = f"The learning rates up to step {steps[-1]:.6g} are those of the file, which end with {later:.0%} of the largest."
             return cls(steps, rates / peak, words)
         level = float(rates[-1])
         if level > 0.995 * peak:
@@ -366,10 +366,15 @@ def forecast(s: Array, loss: Array, ahead: Array, band: float, rates: Rates | No
             curves.append(np.column_stack(further) @ coefficients * scale)
             squares.append((norm * scale) ** 2)
             parameters.append(3 if rise is None else 5)
-            priors.append(0.5 * (math.log(power / USUAL_POWER) / POWER_SPREAD) ** 2 + (0.0 if rise is None else math.log(len(RISES) / RISE_ODDS)))
+            priors.append(
+                0.5 * (math.log(power / USUAL_POWER) / POWER_SPREAD) ** 2
+                + (0.0 if rise is None else math.log(len(RISES) / RISE_ODDS))
+            )
     total = np.array(squares)
     variance = max(total.min() / len(y), sigma**2)
-    score = 0.5 * count * total / len(y) / variance + 0.5 * np.array(parameters) * math.log(max(count, 2.0)) + np.array(priors)
+    score = (
+        0.5 * count * total / len(y) / variance + 0.5 * np.array(parameters) * math.log(max(count, 2.0)) + np.array(priors)
+    )
     weight = np.exp(-(score - score.min()))
     weight /= weight.sum()
     values = np.array(curves)
@@ -377,7 +382,8 @@ def forecast(s: Array, loss: Array, ahead: Array, band: float, rates: Rates | No
     sorted_values = np.take_along_axis(values, order, axis=0)
     below = np.cumsum(weight[order], axis=0)
     ends = [
-        sorted_values[np.argmax(below >= share, axis=0), np.arange(later.size)] for share in ((1 - band) / 2, 0.5, (1 + band) / 2)
+        sorted_values[np.argmax(below >= share, axis=0), np.arange(later.size)]
+        for share in ((1 - band) / 2, 0.5, (1 + band) / 2)
     ]
     return ends[1], ends[0], ends[2]
 
@@ -498,7 +504,9 @@ def _read(
 def _plan(source: str, steps: Array, rates: Array) -> tuple[Array, Array] | None:
     """Return the steps with a learning rate in ascending order, and these learning rates; None for fewer than two."""
     if rates.shape != steps.shape:
-        raise Refused(f"{source}: learning rates of shape {rates.shape} are not allowed: give one for each of {steps.size} steps")
+        raise Refused(
+            f"{source}: learning rates of shape {rates.shape} are not allowed: give one for each of {steps.size} steps"
+        )
     known = np.isfinite(steps) & np.isfinite(rates)
     if (rates[known] < 0).any():
         raise Refused(f"{source}: a learning rate of {rates[known].min():g} is not allowed: must be at least 0")

@@ -194,7 +194,9 @@ def trust_sentence(answer: Answer, curve: Curve, fits: int, unit: Unit) -> str:
     if answer.reasons:
         return " ".join([f"Trust ({answer.word}), after {sizes}.", *answer.reasons])
     what = "the distances of both numbers from 1 are" if unit.rising else "both numbers are"
-    return f"Trust ({answer.word}): {what} within {answer.percent()} of the truth with probability {LIKELY:.0%}, from {sizes}."
+    return (
+        f"Trust ({answer.word}): {what} within {answer.percent()} of the truth with probability {LIKELY:.0%}, from {sizes}."
+    )
 
 
 def advice_sentence(answer: Answer, unit: Unit, count: Callable[[float], str], worthwhile: float) -> str:

@@ -4,7 +4,7 @@ Each check looks at the columns as they are in the file, before they become inpu
 
 - A column determines the target (`leaks`), alone, by its missing values, or together with a few other columns as an exact sum.
 - A column contains dates and the option `time` is not given (`dates`).
-- A column contains repeated identifiers and the option `groups` is not given (`identifiers`).
+- A column contains repeated identifiers and the option `groups` is not given (`identifiers`), or rows are similar in groups.
 - A column of whole numbers contains codes whose order has no meaning (`codes`).
 - The labels are ordered, or a target that is taken as numbers contains only a few different values (`target_kind`).
 - Few rows hold most of the variance of the target (`heavy_tails`), or one class is rare (`imbalance`).
@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limitlab.applied.forecast._answer import Unit
+from limitlab.applied.forecast._clusters import grouped_rows
 from limitlab.applied.forecast.tables import Table, as_floats, days_of, numbers_of
 
 Floats = NDArray[np.float64]
@@ -35,6 +36,12 @@ MOST_ROWS = 20_000
 
 MOST_COLUMNS = 5_000
 """Largest number of columns that the checks read."""
+
+GROUPS_WITHOUT_COLUMN = (
+    "The rows come in groups of similar rows, such as several rows of each patient, and no column names the groups. If the model will "
+    "predict new groups, add a column with the group of each row and give --groups; errors on new groups may be larger."
+)
+"""Sentence on groups that no column names."""
 
 LEAK_SHARE = 0.005
 """A single column leaks if it leaves at most this share of the variance of the target."""
@@ -149,6 +156,8 @@ def suspicions(
             sentences += dates(frame, others)
         repeated = identifiers(frame, others) if groups is None else {}
         sentences += repeated.values()
+        if groups is None and time is None and not repeated and grouped_rows(table.X):
+            sentences.append(GROUPS_WITHOUT_COLUMN)
         sentences += codes(frame, [name for name in others if name not in repeated], indicators)
         sentences += target_kind(table, frame[target], target, task)
     sentences += heavy_tails(table, target)
