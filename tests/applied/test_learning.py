@@ -239,7 +239,7 @@ def test_any_estimator_and_scorer():
     X, y = make_friedman1(400, noise=1.0, random_state=0)
     more, target = make_friedman1(2000, noise=1.0, random_state=1)
     forest = RandomForestRegressor(30, random_state=0)
-    result = forecast_model(forest, X[:200], y[:200], n=[200, 400], jobs=1)
+    result = forecast_model(forest, X[:200], y[:200], n=[200, 400], jobs=1, band=0.98)
     real = float(np.sqrt(np.mean((forest.fit(X, y).predict(more) - target) ** 2)))
     assert result.curve.low[1] < real < result.curve.high[1]
     assert abs(result.curve.value.values[1] / real - 1) < 0.2

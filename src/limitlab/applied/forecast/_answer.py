@@ -258,7 +258,8 @@ def needed_rows(
     """
     loss = checked_error(unit, wanted)
     most = 1000.0 * rows
-    grid = np.unique(np.round(np.geomspace(2, most, 800)))
+    least = float(curve.measured.sizes[0])
+    grid = np.unique(np.round(np.geomspace(least, most, 800)))
     middle = curve.quantiles(grid, [0.5])[0]
     low, high = curve.samples_for(loss, most, [(1 - band) / 2, (1 + band) / 2])
     shown = unit.text(wanted)
@@ -271,11 +272,18 @@ def needed_rows(
         }  # fmt: skip
     n = float(grid[int((middle <= loss).argmax())])
     ends = (
-        f"{band:.0%} interval {low:.0f} to {high:.0f}"
+        f"{band:.0%} interval {'at most ' if low <= least else ''}{low:.0f} to {high:.0f}"
         if np.isfinite(high)
         else f"at least {low:.0f} with probability {(1 + band) / 2:.0%}"
+        if low > least
+        else f"and with probability {(1 - band) / 2:.0%} more than {count(most)}"
     )
     beyond = " (extrapolated)" if n > rows else ""
+    if n <= least:
+        return {
+            "n": n, "low": None, "high": None if np.isinf(high) else float(high), "extrapolated": False,
+            "sentence": f"{what} needs at most {count(n)}, which is the smallest real fit.",
+        }  # fmt: skip
     return {
         "n": n, "low": float(low), "high": None if np.isinf(high) else float(high), "extrapolated": bool(n > rows),
         "sentence": f"{what} needs about {count(n)}{beyond}, {ends}.",

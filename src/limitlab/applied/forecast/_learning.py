@@ -67,9 +67,6 @@ FLOOR_PRIOR = (1.5, 2.0)
 MISFIT = 0.1
 """Standard deviation of the deviation of a measured error from the power law, per factor e below the largest size."""
 
-LARGEST_SHIFT = 0.75
-"""Largest correction for the choice of the kernel, in standard errors of the error at the largest size."""
-
 BEYOND = 0.06
 """Standard deviation of the deviation of an error from the power law, per factor e above the largest size."""
 
@@ -276,7 +273,7 @@ class Curve:
     odds
         Whether L, b and q describe the odds of the loss.
     shift
-        Correction of the logarithm of the level for the choice of the kernel.
+        Draws of the correction of the logarithm of the level for the choice of the kernel.
     largest
         Largest possible loss.
     """
@@ -294,7 +291,7 @@ class Curve:
     theory: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(DRAWS, dtype=bool))
     spread: float = 0.0
     odds: bool = False
-    shift: float = 0.0
+    shift: Array = field(default_factory=lambda: np.zeros(1))
     largest: float = np.inf
 
     def draws(self, n: Any) -> Array:
@@ -306,7 +303,7 @@ class Curve:
             now = self._by_power_law(np.array([self.rows]))
             beyond = self.theory[:, None] & (sizes > self.measured.sizes[-1])
             logs = np.where(beyond, now + self.step(sizes) + away * self.noise[:, None], logs)
-        return np.asarray(np.minimum(logs + self.shift, np.log(self.largest)))
+        return np.asarray(np.minimum(logs + self.shift[:, None], np.log(self.largest)))
 
     def _by_power_law(self, sizes: Array) -> Array:
         ratio = sizes / self.measured.sizes[-1]
@@ -347,9 +344,13 @@ class Curve:
         return [trust_word(radius) for radius in self.radius(n)]
 
     def shifted(self, shift: float) -> Curve:
-        """Return the curve with a correction of the logarithm of its level, at most `LARGEST_SHIFT` standard errors."""
-        most = LARGEST_SHIFT * float(np.sqrt(self.measured.covariance[-1, -1]))
-        return replace(self, shift=min(shift, most))
+        """Return the curve with a correction of the logarithm of its level.
+
+        The size of the correction is uncertain, so the draws have a uniform distribution between 0 and `shift`.
+        """
+        count = len(self.level)
+        order = np.random.default_rng([count, 13]).permutation(count)
+        return replace(self, shift=shift * (order + 0.5) / count)
 
     def with_theory(self, step: Callable[[Array], Array], rows: float, missed: float, loss: str = "mse") -> Curve:
         """Return the curve with a second opinion on its shape.
@@ -376,8 +377,11 @@ class Curve:
         return replace(self, step=lambda n: power * step(n), rows=rows, theory=order < share * count, spread=spread)
 
     def samples_for(self, error: float, most: float, levels: Any) -> Array:
-        """Return quantiles of the number of rows at which the error falls below a value; infinity beyond `most`."""
-        grid = np.geomspace(2.0, most, 400)
+        """Return quantiles of the number of rows at which the error falls below a value; infinity beyond `most`.
+
+        Numbers of rows below the smallest measured size count as this size.
+        """
+        grid = np.geomspace(self.measured.sizes[0], most, 400)
         below = self.draws(grid) <= np.log(error)
         first = np.where(below.any(axis=1), grid[below.argmax(axis=1)], np.inf)
         return np.sort(first)[np.minimum((np.asarray(levels) * len(first)).astype(int), len(first) - 1)]
