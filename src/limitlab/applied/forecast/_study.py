@@ -40,7 +40,7 @@ from limitlab.applied.forecast._estimator import FIT_SECONDS, Forecast, posterio
 from limitlab.applied.forecast._fitting import is_classification
 from limitlab.applied.forecast._nested import RIDGE_GRID, NestedLosses
 from limitlab.applied.forecast._own_model import ModelForecast, forecast_model, parse_estimator, scoring_of
-from limitlab.applied.forecast._suspicions import Leak, baseline_words, default_metric, no_skill, suspicions
+from limitlab.applied.forecast._suspicions import Dependence, Leak, baseline_words, default_metric, no_skill, suspicions
 from limitlab.applied.forecast._trust import (
     WORTHWHILE,
     ForecastWarning,
@@ -345,13 +345,14 @@ def forecast_study(
         table = read_table(file, target, "classification" if classify else task, rows, seed, test_file, groups, time)
         doubts = suspicions(table, target, "classification" if classify else task, groups, time)
         reasons = [LEAKING] if any(isinstance(line, Leak) for line in doubts) else []
+        random = ", on random rows" if any(isinstance(line, Dependence) for line in doubts) else ""
         if estimator is None:
             check_metric(table.labels)
         else:
             tell("fitting the model at a few sizes")
             made = model_study(
                 table, estimator, n, scoring or metric, time is not None, splits, band, error, seconds, jobs, seed, target,
-                reasons,
+                reasons, random,
             )  # fmt: skip
             return replace(made, source=file.name, kernel=str(model), warnings=[*made.warnings, *doubts])
         total = len(table.X)
@@ -374,7 +375,7 @@ def forecast_study(
             tell("making real fits")
             parts = real_study(
                 forecast, table, kind, unit, n, ridge, band, error, count, backtest, in_time, time is not None, seconds,
-                reasons,
+                reasons, random,
             )  # fmt: skip
         else:
             parts = law_study(forecast, table, kind, unit, n, ridge, band, error, count, backtest, in_time)
@@ -383,7 +384,7 @@ def forecast_study(
     if left_out:
         remarks.append(f"{', '.join(left_out)} would have started after {seconds:g} seconds and are left out")
     remarks += doubts
-    skill = no_skill(table, parts["answer"].now, kind, unit, target)
+    skill = no_skill(table, parts["answer"].now, kind, unit, target, time is not None)
     parts["level"] = " ".join(filter(None, (skill, parts["level"], baseline_words(table))))
     return ForecastStudy(
         source=file.name,
@@ -444,6 +445,7 @@ def real_study(
     timed: bool,
     seconds: float | None,
     reasons: list[str],
+    random: str,
 ) -> dict[str, Any]:
     """Return the parts of a study whose curve is the posterior of real fits."""
     total, limit = len(table.X), FIT_SECONDS if seconds is None else max(seconds, 1.0)
@@ -478,7 +480,7 @@ def real_study(
     drift, change = drift_sentence(model, losses, name, unit) if timed else (None, None)
     if change is not None:
         answer = answer.doubtful(change)
-    where = {"groups": ", on new groups", "time": ", on later rows"}.get(model.splits_.kind, "")
+    where = {"groups": ", on new groups", "time": ", on later rows"}.get(model.splits_.kind, random)
     others = {}
     if table.labels and kind in ("error", "accuracy", "auc") and in_time("the other metrics"):
         empty = xr.Dataset(coords={"n": counts})
@@ -643,7 +645,7 @@ def measured_points(losses: NestedLosses, total: int) -> xr.Dataset:
 
 def model_study(
     table: Table, estimator: Any, n: Any, scoring: Any, timed: bool, splits: int, band: float, error: float | None,
-    seconds: float | None, jobs: int | None, seed: int, target: str, reasons: list[str],
+    seconds: float | None, jobs: int | None, seed: int, target: str, reasons: list[str], random: str,
 ) -> ForecastStudy:  # fmt: skip
     """Return the study of an estimator of scikit-learn."""
     if splits == 0:
@@ -659,14 +661,14 @@ def model_study(
         FIT_SECONDS if seconds is None else seconds, jobs, seed,
     )  # fmt: skip
     count = counter(table, total)
-    where = ", on later rows" if timed else ", on new groups" if table.groups is not None else ""
+    where = ", on later rows" if timed else ", on new groups" if table.groups is not None else random
     names = {"value": "value", "standard_error": "value_standard_error"}
     checks = result.measured.rename(names).expand_dims(ridge=[0], axis=1)
     answer, trust = result.answer, result.trust
     for reason in reasons:
         answer = answer.doubtful(reason)
         trust = trust_sentence(answer, result.posterior, int(result.measured.attrs["fits"]), made.unit)
-    skill = no_skill(table, answer.now, made.name, made.unit, target)
+    skill = no_skill(table, answer.now, made.name, made.unit, target, timed)
     return ForecastStudy(
         source="", target=target, table=table, model=estimator, kernel="", curve=result.curve.assign_attrs(shown=True), unit=made.unit,
         answer=answer, others={}, checks=checks, gains=None, label_gain=None, needed=result.needed, trust=[trust], gap=None,

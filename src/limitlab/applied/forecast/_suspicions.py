@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from limitlab.applied.forecast._answer import Unit
 from limitlab.applied.forecast._clusters import grouped_rows
+from limitlab.applied.forecast._nested import TIME_FOLDS
 from limitlab.applied.forecast.tables import Table, as_floats, days_of, numbers_of
 
 Floats = NDArray[np.float64]
@@ -79,6 +80,12 @@ CODE_SHARE, CODE_DISORDER, CODE_LEVEL = 0.05, 0.6, 1e-8
 The means of its values hold this share of the variance of the target, neighbouring values are this much as different as distant ones, and
 the F test of the means has a smaller p-value.
 """
+
+
+class Dependence(str):
+    """A sentence on rows that depend on each other, such as those of one day or of one patient."""
+
+    __slots__ = ()
 
 
 class Leak(str):
@@ -153,11 +160,11 @@ def suspicions(
         sentences += leaking.values()
         others = [name for name in inputs if name not in leaking]
         if time is None:
-            sentences += dates(frame, others)
+            sentences += map(Dependence, dates(frame, others))
         repeated = identifiers(frame, others) if groups is None else {}
-        sentences += repeated.values()
+        sentences += map(Dependence, repeated.values())
         if groups is None and time is None and not repeated and grouped_rows(table.X):
-            sentences.append(GROUPS_WITHOUT_COLUMN)
+            sentences.append(Dependence(GROUPS_WITHOUT_COLUMN))
         sentences += codes(frame, [name for name in others if name not in repeated], indicators)
         sentences += target_kind(table, frame[target], target, task)
     sentences += heavy_tails(table, target)
@@ -664,28 +671,37 @@ def imbalance(table: Table, target: str) -> Iterator[str]:
         yield f"{target} is imbalanced: {words} The share of wrong labels says little, so AUC is the default metric."
 
 
-def baseline(table: Table, kind: str, target: str) -> tuple[float, str] | None:
+def baseline(table: Table, kind: str, target: str, later: bool = False) -> tuple[float, str] | None:
     """Return the loss of a prediction that uses no column, and its words. The result is None for losses without such a prediction.
 
-    For numbers this is the error of the mean of the other rows, leave one out, which is (N + 1) / (N - 1) of the variance.
+    For numbers this is the error of the mean of the other rows, leave one out, which is (N + 1) / (N - 1) of the variance. With `later`
+    the prediction uses the rows before the last block of a test in time, and its loss is that on this block.
     """
+    y = np.asarray(table.y)
+    rows = len(y)
+    block = rows // (TIME_FOLDS + 1) if later else 0
+    before, test = (y[:-block], y[-block:]) if block else (y, y)
     if kind in ("mse", "mae") and not table.labels:
-        y = np.asarray(table.y, dtype=float)
-        rows = len(y)
-        spread = float(y.var()) * (rows + 1) / (rows - 1) if kind == "mse" else float(np.abs(y - np.median(y)).mean())
-        return spread, f"the mean of {target} alone" if kind == "mse" else f"the median of {target} alone"
+        before, test = before.astype(float), test.astype(float)
+        if kind == "mae":
+            return float(np.abs(test - np.median(before)).mean()), f"the median of {target} alone"
+        least = float(((test - before.mean()) ** 2).mean())
+        return least * (1.0 if block else (rows + 1) / (rows - 1)), f"the mean of {target} alone"
     if not table.labels or kind not in ("error", "accuracy", "auc", "log_loss"):
         return None
-    labels, counts = class_counts(table)
-    share = counts / counts.sum()
     if kind == "auc":
         return 0.5, "a guess"
+    labels, counts = np.unique(before, return_counts=True)
     if kind == "log_loss":
-        return float(-(share * np.log(share)).sum()), "the shares of the labels alone"
-    return 1 - float(share[-1]), f"always {str(labels[-1])!r}"
+        shares = dict(zip(labels.tolist(), (counts / counts.sum()).tolist(), strict=True))
+        return float(
+            -np.mean([np.log(shares.get(label, 1e-15)) for label in test.tolist()])
+        ), "the shares of the labels alone"
+    most = labels[int(np.argmax(counts))]
+    return float(np.mean(test != most)), f"always {str(most)!r}"
 
 
-def no_skill(table: Table, loss: tuple[float, float, float], kind: str, unit: Unit, target: str) -> str:
+def no_skill(table: Table, loss: tuple[float, float, float], kind: str, unit: Unit, target: str, later: bool = False) -> str:
     """Return a sentence if the forecast with all rows is not clearly better than a prediction that uses no column.
 
     Parameters
@@ -700,8 +716,10 @@ def no_skill(table: Table, loss: tuple[float, float, float], kind: str, unit: Un
         How the loss is shown.
     target
         The column to predict.
+    later
+        Whether the tests use later rows.
     """
-    known = baseline(table, kind, target)
+    known = baseline(table, kind, target, later)
     if known is None:
         return ""
     least, words = known
