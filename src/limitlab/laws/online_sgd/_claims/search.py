@@ -1,4 +1,4 @@
-"""Claims about the search of online SGD on the sphere (J15 to J17, J36, J40, J41)."""
+"""Claims about the search of online SGD on the sphere (J15 to J17, J36, J40, J41, J47)."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def sampled_loss(law: Any, z: Array, w: Array, extra: Array) -> Array:
     OnlineMixture,
     figure="online-sgd-recovery",
     quick_decides=False,
-    items=("J-27", "J-28", "J-31", "J-32"),
+    items=("J-27", "J-31", "J-32"),
 )
 def sample_complexity(check: Check) -> None:
     """SGD with information exponent k = 1, 2, >= 3 needs samples of order N, N log N, N^(k-1).
@@ -230,6 +230,49 @@ def measured_share(size: int, level: float, runs: int) -> float:
 
 STRONG, ETA = 0.95, 0.1
 """Overlap that counts as recovery, and eta of the theorem on persistence."""
+
+
+@claim("J47", AREA, OnlineSingleIndex, OnlinePCA, OnlineMixture, items=("J-28",))
+def uniform_starts(check: Check) -> None:
+    """The overlap of a uniformly random start on the sphere times sqrt(N) tends to a standard Gaussian variable.
+
+    The check measures the largest distance of the exact distribution function from the Gaussian one, which is 0.1376 / N, and compares
+    the starts of the runs, and random unit vectors, with the exact distribution.
+    """
+    from scipy import stats
+
+    sizes = (25, 100, 400, 1600)
+    points = np.linspace(-6, 6, 4801)
+    distances = [float(np.max(np.abs(scaled_overlap_law(points, size) - stats.norm.cdf(points)))) for size in sizes]
+    check.near(
+        "exponent in N of the largest distance from the Gaussian distribution", log_slope(sizes, distances).value, -1, 0.02
+    )
+    place = math.sqrt(
+        3 - math.sqrt(6)
+    )  # the largest value of |x^3 - 3 x| exp(-x^2/2), from the first correction of the density
+    expected = (3 * place - place**3) * float(stats.norm.pdf(place)) / 4
+    check.near_relative(f"N times this distance at N = {sizes[-1]}", sizes[-1] * distances[-1], expected, 0.01)
+    runs, p_values, moments = 4000 if check.quick else 40_000, [], []
+    for size in (10, 400):
+        rng = np.random.default_rng([47, size])
+        starts = np.array([uniform_overlap(rng, size) for _ in range(runs)])
+        vectors = rng.standard_normal((runs, size))
+        for m in (starts, vectors[:, 0] / np.linalg.norm(vectors, axis=1)):
+            scaled = math.sqrt(size) * m
+            p_values.append(float(stats.kstest(scaled, lambda x, n=size: scaled_overlap_law(x, n)).pvalue))
+            moments.append((scaled**2 - 1) / float(np.std(scaled**2) / math.sqrt(runs)))
+    check.above("least Kolmogorov-Smirnov p-value of the exact distribution, N = 10, 400", smallest(p_values), 1e-4)
+    p_value = float(stats.kstest(math.sqrt(400) * starts, "norm").pvalue)
+    check.above("Kolmogorov-Smirnov p-value of the Gaussian distribution for the starts at N = 400", p_value, 1e-4)
+    check.below("largest z of N E m^2 against 1", largest(abs(float(part.mean())) for part in moments), SIGMAS)
+
+
+def scaled_overlap_law(x: Any, size: int) -> Array:
+    """Return P(sqrt(N) m <= x) for a uniform unit vector. m^2 has the law Beta(1/2, (N-1)/2)."""
+    from scipy.special import betainc
+
+    square = np.minimum(np.asarray(x, dtype=float) ** 2 / size, 1.0)
+    return np.asarray(0.5 + 0.5 * np.sign(x) * betainc(0.5, (size - 1) / 2, square))
 
 
 def third_power(z: Any) -> Array:

@@ -1,4 +1,4 @@
-"""Claims about the length of the steps and about deviations from the flow (J32, J33, J42)."""
+"""Claims about the length of the steps and about deviations from the flow (J32, J33, J42, J48)."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.lab.check import Check, largest, log_slope, standard_error
+from limitlab.lab.check import Check, largest, log_slope, smallest, standard_error
 from limitlab.lab.claims import claim
 from limitlab.laws.online_sgd._claims.effective import at_infinity
 from limitlab.laws.online_sgd.growth import GrowthExponents, Point, fitted, growth_exponents
 from limitlab.laws.online_sgd.large_deviation import SgdLargeDeviation
+from limitlab.laws.online_sgd.mixture import OnlineMixture
 from limitlab.laws.online_sgd.pca import OnlinePCA
 from limitlab.laws.online_sgd.spiked_tensor import SpikedTensor
 
@@ -22,7 +23,7 @@ Array = NDArray[np.float64]
 AREA = "Online SGD"
 
 
-@claim("J32", AREA, SpikedTensor, OnlinePCA, figure="growth-exponents", items=("J-29", "J-37"))
+@claim("J32", AREA, SpikedTensor, OnlinePCA, OnlineMixture, figure="growth-exponents", items=("J-29", "J-37"))
 def growing_moments(check: Check) -> None:
     """The examples satisfy the moment conditions of the limit theorems, and steps of order 1/N are the largest localizable
     ones for the spiked matrix.
@@ -47,6 +48,16 @@ def growing_moments(check: Check) -> None:
     pca = online_pca(sizes, 4000)
     check.near("online PCA: exponent of the second moment along the signal", pca.directional_second, 0.0, 0.15)
     check.near("online PCA: exponent of E|H|^5", pca.norm_fifth, 2.5, 0.15)
+    clusters = online_mixture(sizes, 4000)
+    check.near("two clusters: exponent of the second moment along the axis", clusters.directional_second, 0.0, 0.15)
+    check.near("two clusters: exponent of E|H|^5", clusters.norm_fifth, 2.5, 0.15)
+    check.true("two clusters: these moments are regular and measured reliably", clusters.regular and clusters.reliable)
+    steepest = [
+        largest(float(OnlineMixture(field=h).population_slope(m)) for m in np.linspace(0.05, 0.95, 10)) for h in (0.0, 0.4)
+    ]
+    check.below(
+        "two clusters: largest slope of the population loss on (0, 1), equal and unequal weights", largest(steepest), 0.0
+    )
     retrieval = float(np.polyfit(np.log(sizes), [np.log(phase_retrieval_fifth(n)) for n in sizes], 1)[0])
     check.near("phase retrieval: exponent of E|H|^5, by quadrature", retrieval, 2.5, 0.05)
     if not check.quick:
@@ -128,6 +139,21 @@ def online_pca(sizes: Sequence[int], samples: int) -> GrowthExponents:
             y = rng.standard_normal((samples, size))
             y[:, 0] += rng.standard_normal(samples)
             yield spherical_noise(-2 * (y @ x)[:, None] * y, x)
+
+    return fitted(at, sizes)
+
+
+def online_mixture(sizes: Sequence[int], samples: int, field: float = 0.4) -> GrowthExponents:
+    """Return growth exponents of the spherical gradients of -log cosh(<y, x> + h), y = eps v + z, at three overlaps with v."""
+
+    def at(size: int) -> Iterator[Point]:
+        rng = np.random.default_rng([32, size])
+        for m in (0.0, 0.5, 0.9):
+            x = np.zeros(size)
+            x[:2] = m, np.sqrt(1 - m * m)
+            y = rng.standard_normal((samples, size))
+            y[:, 0] += np.where(rng.random(samples) < 1 / (1 + math.exp(-2 * field)), 1.0, -1.0)
+            yield spherical_noise(-np.tanh(y @ x + field)[:, None] * y, x)
 
     return fitted(at, sizes)
 
@@ -310,3 +336,74 @@ def regression_paths(rng: np.random.Generator, start: Array, step: float, times:
             done += 1
         rows.append(x)
     return np.stack(rows, axis=1)
+
+
+@claim("J48", AREA, SgdLargeDeviation, items=("J-25",))
+def flow_in_fixed_dimension(check: Check) -> None:
+    """In fixed dimension the interpolated path of SGD converges to gradient flow on the population loss as the step tends to zero.
+
+    The check runs SGD on the squared error of a single neuron tanh(<x, a>) with two inputs. Measured: the largest distance of a path from
+    the flow up to time 2, which falls like the square root of the step, and the distance of the mean path, which falls like the step. The
+    flow of another population loss must not be the limit.
+    """
+    runs, counts = (400, (20, 160, 640)) if check.quick else (3000, (20, 320, 1280))
+    start, end = np.array([1.5, -1.0]), 2.0
+    distances, biases, others, shares = [], [], [], []
+    for count in counts:
+        times, path = neuron_paths(np.random.default_rng([48, count]), start, 1 / count, end, runs)
+        flow, other = (neuron_flow(start, times, slope) for slope in (1.0, 2.5))
+        gaps = np.linalg.norm(path - flow, axis=2).max(axis=1)
+        distances.append(gaps)
+        shares.append(float(np.mean(gaps > 0.3)))
+        others.append(float(np.linalg.norm(path - other, axis=2).max(axis=1).mean()))
+        last = path[:, -1] - flow[-1]
+        biases.append((np.linalg.norm(last.mean(axis=0)), float(np.sqrt(last.var(axis=0, ddof=1).sum() / runs))))
+    means = [float(part.mean()) for part in distances]
+    errors = np.array([standard_error(np.log(part)) for part in distances])
+    exponent = log_slope(counts[1:], means[1:])  # at the largest step the distance is not small
+    check.near(
+        "exponent in the step of the mean of the largest distance from the flow up to t = 2",
+        -exponent.value, 0.5, 0.02 + 4 * float(errors.max()) / math.log(counts[-1] / counts[1]),
+    )  # fmt: skip
+    check.below("share of paths further than 0.3 from the flow at the smallest step", shares[-1], 0.01)
+    check.above("the same share at the largest step", shares[0], 0.3)
+    gap, error = biases[-1]
+    check.below(
+        "distance of the mean path from the flow at t = 2 and the smallest step", float(gap), 4 * error + 3 / counts[-1]
+    )
+    check.above("least mean distance from the flow for longer weights of the labels", smallest(others), 0.15)
+    for count, mean in zip(counts, means, strict=True):
+        check.show(f"mean of the largest distance, step 1/{count}", mean)
+
+
+NEURON = np.array([0.5, 0.8])
+"""Weights of the neuron that writes the labels."""
+
+
+def neuron_paths(rng: np.random.Generator, start: Array, step: float, end: float, runs: int) -> tuple[Array, Array]:
+    """Return times, which are steps and middles of steps, and the interpolated paths (runs, times, 2) of SGD for a neuron tanh."""
+    x, rows = np.tile(start, (runs, 1)), [np.tile(start, (runs, 1))]
+    for _ in range(round(end / step)):
+        a = rng.standard_normal((runs, 2))
+        value = np.tanh((a * x).sum(axis=1))
+        residual = value - np.tanh(a @ NEURON) - 0.5 * rng.standard_normal(runs)
+        after = x - 2 * step * (residual * (1 - value**2))[:, None] * a
+        rows += [(x + after) / 2, after]
+        x = after
+    return np.arange(len(rows)) * step / 2, np.stack(rows, axis=1)
+
+
+def neuron_flow(start: Array, times: Array, slope: float = 1.0) -> Array:
+    """Return gradient flow (times, 2) on E (tanh(<x, a>) - tanh(slope <x*, a>))^2, with averages by quadrature."""
+    from limitlab.numerics.ode import states_at
+
+    nodes, weights = np.polynomial.hermite_e.hermegauss(40)
+    a = np.stack(np.meshgrid(nodes, nodes), axis=-1).reshape(-1, 2)
+    w = np.outer(weights, weights).ravel() / (2 * np.pi)
+    labels = np.tanh(slope * a @ NEURON)
+
+    def rates(_: float, x: Array) -> Array:
+        value = np.tanh(a @ x)
+        return np.asarray(-2 * (w * (value - labels) * (1 - value**2)) @ a)
+
+    return np.asarray(states_at(rates, start, times, tolerance=1e-9))

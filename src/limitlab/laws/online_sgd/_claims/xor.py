@@ -59,6 +59,13 @@ def xor(check: Check) -> None:
         check.show(f"1 - p_K at K = {width}", 1 - float(success_probability(width)))
     check.below("largest z of the share of failures at K = 8, 12", largest(z for _, z in wide.values()), SIGMAS)
     check.below("share of failures at K = 12 over that at K = 8 (limit (3/4)^4 = 0.32)", wide[12][0] / wide[8][0], 0.5)
+    wins, again = XorMixture(width=8, networks=40 if few else 400).lottery_tickets(100 if few else 400, 2)
+    kept = again / wins
+    check.above("share of pruned networks that succeed again from their own start", kept, 0.9)
+    check.above(
+        "this share over p_4, the probability for four new random neurons", kept / float(success_probability(4)), 9.0
+    )
+    check.show("networks of width 8 that were pruned", wins)
     check.agree(
         "the flow at finite noise of one neuron and of two, at several times:",
         XorDynamics,
