@@ -1,7 +1,8 @@
-"""Claims about two-layer networks with infinitely many samples (D10, D11)."""
+"""Claims about two-layer networks with infinitely many samples (D10, D11, D18)."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -10,9 +11,10 @@ from numpy.typing import NDArray
 from limitlab.lab.check import Check, largest, log_slope, smallest
 from limitlab.lab.claims import claim
 from limitlab.laws.dmft._finite.multi_index import network_risk, one_pass_sgd, population_flow, random_weights
-from limitlab.laws.dmft.examples import SINGLE_INDEX, single_index
+from limitlab.laws.dmft.examples import SINGLE_INDEX, single_index, tanh_network
 from limitlab.laws.dmft.multi_index import MultiIndexFlow
 from limitlab.laws.dmft.population import MeanFieldSingleIndex, PopulationFlow
+from limitlab.laws.dmft.two_layer import TwoLayerDynamics
 
 Array = NDArray[np.float64]
 
@@ -21,7 +23,7 @@ AREA = "Two-layer dynamics"
 AREA_DMFT = "Two-layer dynamics (DMFT)"
 
 
-@claim("D10", AREA, MeanFieldSingleIndex, PopulationFlow, items=("D-4", "D-20", "D-24"))
+@claim("D10", AREA, MeanFieldSingleIndex, PopulationFlow, items=("D-20",))
 def mean_field_equations(check: Check) -> None:
     """Mean-field equations, two-dimensional from a symmetric start, with an error of at most max(1/m, 1/d, d/n)^(1/2).
 
@@ -59,6 +61,70 @@ def mean_field_equations(check: Check) -> None:
     check.show("change of the extrapolated exponent", float(limit - 2 * local[-2] + local[-3]))
     for r, gap in zip(ratios, sampled, strict=True):
         check.show(f"m = 10: gap to the population flow at n/d = {r:g}", gap)
+
+
+@claim("D18", AREA, MeanFieldSingleIndex, TwoLayerDynamics, items=("D-24",))
+def feature_learning_time_scale(check: Check) -> None:
+    """Up to times that grow like a power of log m and log(n/d), second layer and overlaps differ from the mean-field equations by at most
+    order max(1/m, 1/d, d/n)^(1/2).
+
+    Measured: the largest sum of both distances over all times up to T, for T fixed and for T = 2 log(m/2)^(1/3), with n = m d / 2. The
+    largest distance falls like 1/m. Trained tanh networks follow with m, d and n/d that grow together.
+    """
+    widths = (20, 40, 80, 160) if check.quick else (20, 40, 80, 160, 320)
+    for end in (1.0, 4.0, None):
+        gaps = [mean_field_gap(m, 2 * math.log(m / 2) ** (1 / 3) if end is None else end) for m in widths]
+        local = -np.diff(np.log(gaps)) / np.log(2)
+        span = "T = 2 log(m/2)^(1/3)" if end is None else f"T = {end:g}"
+        check.above(f"largest distance up to {span}: least local exponent in 1/m", smallest(local), 0.5)
+        if end is not None:
+            last, before = (2 * local[k] - local[k - 1] for k in (-1, -2))  # local exponents approach their limit like 1/m
+            check.near(
+                f"largest distance up to {span}: exponent in 1/m, extrapolated", float((4 * last - before) / 3), 1, 0.06
+            )
+        check.show(f"largest distance up to {span}, m = {widths[-1]}", gaps[-1])
+    sizes, draws = ((8, 16), 4) if check.quick else ((6, 12, 24, 48), 6)
+    rows = np.array([[network_distance(m, seed) for seed in range(draws)] for m in sizes])
+    means, errors = rows.mean(axis=1), rows.std(axis=1, ddof=1) / math.sqrt(draws)
+    exponent = -log_slope(sizes, means).value
+    error = math.sqrt(float(np.sum((errors / means) ** 2))) / math.log(sizes[-1] / sizes[0])
+    check.above(
+        "tanh networks, n/d = m, d = 2m: exponent of the largest distance, plus 4 standard errors", exponent + 4 * error, 0.5
+    )
+    check.below("tanh networks: largest distance at the last m", float(means[-1]), 0.25 if check.quick else 0.1)
+    check.show("tanh networks: exponent of the largest distance", exponent)
+    for m, mean in zip(sizes, means, strict=True):
+        check.show(f"tanh networks: largest distance at m = {m}", float(mean))
+
+
+def mean_field_gap(width: int, end: float) -> float:
+    """Return the largest distance |a - a_mf| + |v - v_mf| up to the population time `end` for n = m d / 2."""
+    times = np.linspace(0, end, 41)
+    finite = single_index(width, times=tuple(2 * times), solver_steps=240).theory()
+    limit = MeanFieldSingleIndex(times=tuple(times), **SINGLE_INDEX).theory()
+    distance = np.abs(finite.second_layer.values - limit.second_layer.values) + np.abs(
+        finite.overlap.values - limit.overlap.values
+    )
+    return float(distance.max())
+
+
+def network_distance(width: int, seed: int) -> float:
+    """Return the largest mean distance of the neurons (a_i, v_i) of a tanh network from the mean-field path, n/d = m, d = 2m."""
+    from limitlab.laws.dmft._finite import training
+
+    times = np.linspace(0, 2 * math.log(width) ** (1 / 3), 9)[1:]
+    law = tanh_network(width=width, sample_ratio=width, times=tuple(times))
+    data, direction, w, a = law.training_set(law.draw(2 * width, seed))
+    track = training.gradient_flow(data, w, a, times, law.step)
+    shared = dict(start_second_layer=law.start_second_layer, start_overlap=law.start_overlap, noise=law.noise)
+    limit = MeanFieldSingleIndex(
+        activation="tanh", target_function=law.target_function, times=tuple(times), **shared
+    ).theory()
+    distances = [
+        np.mean(np.abs(track.a[k] - limit.second_layer.values[k]) + np.abs(track.w[k] @ direction - limit.overlap.values[k]))
+        for k in range(len(times))
+    ]
+    return float(max(distances))
 
 
 STAIRS = (((1, 0), 1.0), ((1, 1), 1.0))

@@ -1,10 +1,11 @@
-"""Claims about learning and overfitting of two-layer networks (D6 to D8, D17)."""
+"""Claims about learning and overfitting of two-layer networks (D6 to D8, D17, D20, D21)."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -13,7 +14,8 @@ from numpy.typing import NDArray
 from limitlab._core.draws import mean_and_error
 from limitlab.lab.check import Check, largest, log_slope, smallest, words
 from limitlab.lab.claims import claim
-from limitlab.laws.dmft.examples import single_index, steep_tanh, tanh_network
+from limitlab.laws.dmft.examples import SINGLE_INDEX, single_index, steep_tanh, tanh_network
+from limitlab.laws.dmft.population import MeanFieldSingleIndex, PopulationFlow
 from limitlab.laws.dmft.two_layer import TwoLayerDynamics
 from limitlab.models.activations import Activation
 
@@ -59,9 +61,7 @@ EARLY = (10, 20, 40, 80, 160)
 """Widths at which test and train error are compared at t = 2."""
 
 
-@claim(
-    "D6", AREA, TwoLayerDynamics, figure="two-layer-timeline", items=("L-14", "L-15", "L-20", "D-4", "D-20", "D-25", "D-26")
-)
+@claim("D6", AREA, TwoLayerDynamics, figure="two-layer-timeline", items=("L-15", "L-20", "D-20", "D-25", "D-26"))
 def timeline(check: Check) -> None:
     """For a single index the network learns the direction at t = O(1), with equal test and train error; at t = O(m) it overfits
     and unlearns, where the overlap of the weights vanishes like m^-1/2 and that of the function, a v, does not.
@@ -347,3 +347,112 @@ def tangent_distances(width: int, seed: int, first: float, last: float, scale: f
         float(1 - np.sum(kernel * moved) / norms[0] / norms[1]),
         float(norms[1] / norms[0]),
     )
+
+
+REALISABLE: dict[str, Any] = dict(
+    kernel=(0, 0.5, 0.3, 0.2),
+    target=(0, 0.5, 0.3, 0.2),
+    target_norm=1.0,
+    start_second_layer=1.0,
+    start_overlap=0.1,
+    noise=0.5,
+)
+"""A target that equals one neuron, so that the least test error of the class is the Bayes error tau^2."""
+
+
+@claim("D20", AREA, TwoLayerDynamics, PopulationFlow, items=("L-14",))
+def bayes_error(check: Check) -> None:
+    """Feature learning converges to the Bayes error without overfitting as n/d grows, and learns the latent direction.
+
+    The target is a neuron of the class. Measured along gradient flow, at the time of the least test error: the excess of the test error
+    over tau^2, the overlap with the direction, and the distance of test and train error. The excess must fall like d/n, and the population
+    flow must reach tau^2. Trained tanh networks follow.
+    """
+    ratios = (40, 160, 640) if check.quick else (40, 160, 640, 2560)
+    stops = [best_stop(ratio, 400 if check.quick else 800) for ratio in ratios]
+    excess = [stop.test_error - REALISABLE["noise"] ** 2 for stop in stops]
+    check.near(
+        "exponent in n/d of the least excess test error, last pair", log_slope(ratios[-2:], excess[-2:]).value, -1, 0.06
+    )
+    check.below("excess at the last n/d over that at the first", excess[-1] / excess[0], 0.1)
+    check.above("overlap with the direction at the last n/d", stops[-1].overlap, 0.95)
+    misses = [1 - stop.overlap for stop in stops]
+    check.near("exponent in n/d of 1 - overlap, last pair", log_slope(ratios[-2:], misses[-2:]).value, -0.5, 0.04)
+    times = (20.0, 80.0, 320.0)
+    flow = PopulationFlow(width=10, times=times, **REALISABLE).theory()
+    left = flow.test_error.values - REALISABLE["noise"] ** 2
+    check.near("population flow: exponent in time of the excess, last pair", log_slope(times[1:], left[1:]).value, -2, 0.1)
+    check.above("population flow: overlap at the last time", float(flow.overlap[-1]), 0.99)
+    least = [drawn_excess(ratio, 3 if check.quick else 10) for ratio in (10, 40, 160)]
+    for ratio, (value, error) in zip((10, 40, 160), least, strict=True):
+        check.show(f"trained tanh networks, n/d = {ratio}: least excess test error", value)
+        check.show(f"trained tanh networks, n/d = {ratio}: standard error", error)
+    check.below(
+        "trained tanh networks: least excess at n/d = 160 over that at n/d = 10, plus 4 standard errors",
+        (least[2][0] + 4 * least[2][1]) / least[0][0], 0.25,
+    )  # fmt: skip
+    for ratio, stop, value in zip(ratios, stops, excess, strict=True):
+        check.show(f"n/d = {ratio}: least excess test error", value)
+        check.show(f"n/d = {ratio}: overlap there", stop.overlap)
+
+
+def best_stop(ratio: float, steps: int) -> Best:
+    """Return the least test error of ten neurons on n = `ratio` d samples of the realisable target, its time and overlap."""
+    times = np.linspace(0.0, 2.2 * math.sqrt(ratio) * 10 / ratio, 261)  # the best population time grows like sqrt(n/d)
+    law = TwoLayerDynamics(**REALISABLE, width=10, sample_ratio=ratio, times=tuple(times), solver_steps=steps)
+    result = law.theory()
+    at = int(np.argmin(result.test_error.values))
+    return Best(
+        *(float(values[at]) for values in (times, result.test_error.values, result.overlap.values)),
+        float(result.test_error[-1]),
+    )
+
+
+def drawn_excess(ratio: int, draws: int) -> tuple[float, float]:
+    """Return mean and standard error of the least excess test error of four tanh neurons that learn tanh(u), d = 20."""
+    times = np.linspace(0.0, 3.0 * math.sqrt(ratio) * 4 / ratio, 16)[1:]
+    law = tanh_network(width=4, sample_ratio=ratio, target_function="tanh", times=tuple(times))
+    runs = law.simulate_batch(20, range(draws)).test_error.values.min(axis=1) - law.noise**2
+    return mean_and_error(runs)
+
+
+@claim("D21", AREA, TwoLayerDynamics, MeanFieldSingleIndex, items=("D-4",))
+def width_and_iterations(check: Check) -> None:
+    """The test error depends on width m and time t through t alone at times of order 1, and through t/m at times of order m.
+
+    Measured for three ratios alpha = n/(m d) and two targets: the distance of the test error at t = 2 from mean field, of order 1/m. The
+    least test error over time falls with the width, at a time that stays bounded. The test error at t = 2m is higher and has a limit.
+    """
+    widths = (10, 20, 40) if check.quick else (10, 20, 40, 80)
+    targets: dict[str, dict[str, Any]] = {
+        "quadratic target": {},
+        "target with a larger square": dict(target=(0, 0.3, 0.5), target_norm=1.2),
+    }
+    for name, target in targets.items():
+        for alpha in (0.5,) if check.quick else (0.25, 0.5, 1.0):
+            case = f"{name}, alpha = {alpha:g}"
+            law = [single_index(m, sample_ratio=alpha * m, solver_steps=320, **target) for m in widths]
+            limit = MeanFieldSingleIndex(**{**SINGLE_INDEX, **target, "times": 2.0 * alpha}).theory()
+            gaps = [abs(float(one.replace(times=2.0).theory().test_error - limit.test_error)) for one in law]
+            local = np.diff(np.log(gaps)) / np.log(2)
+            check.near(
+                f"{case}: exponent in m of the distance from mean field at t = 2, extrapolated",
+                2 * float(local[-1]) - float(local[-2]), -1, 0.1,
+            )  # fmt: skip
+            best = [least_test_error(one, end=20.0 / alpha) for one in law]
+            check.below(
+                f"{case}: largest change of the least test error with the width",
+                largest(np.diff([b.test_error for b in best])),
+                0,
+            )
+            check.below(f"{case}: latest time of the least test error", largest(b.time for b in best), 8 / alpha)
+            late = [
+                float(one.replace(times=2.0 * m, solver_steps=24 * m + 240).theory().test_error)
+                for one, m in zip(law, widths, strict=True)
+            ]
+            check.above(f"{case}: test error at t = 2m over the least one, last width", late[-1] / best[-1].test_error, 1.1)
+            check.below(
+                f"{case}: change of the test error at t = 2m at the last doubling of m", abs(late[-1] / late[-2] - 1), 0.08
+            )
+            check.show(f"{case}: test error at t = 2m, last width", late[-1])
+            check.show(f"{case}: least test error, last width", best[-1].test_error)
