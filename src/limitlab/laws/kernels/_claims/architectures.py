@@ -1,15 +1,22 @@
-"""Claims about tangent kernels of convolutional and residual networks (M8, M14)."""
+"""Claims about tangent kernels of convolutional, residual, graph and recurrent networks (M8, M14, M19)."""
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.lab.check import Check, largest, log_slope, sigmas, smallest
+from limitlab.lab.check import Check, largest, log_slope, sigmas, smallest, standard_error
 from limitlab.lab.claims import claim
+from limitlab.laws.kernels._graph_recurrent import (
+    graph_kernel,
+    graph_kernels_of_networks,
+    recurrent_kernel,
+    recurrent_kernels_of_networks,
+)
 from limitlab.laws.kernels._wide_networks import residual_tangent_kernel
 from limitlab.laws.kernels.convolutional import convolutional
 from limitlab.laws.kernels.layers.network import Network
@@ -136,10 +143,65 @@ def residual_networks(check: Check) -> None:
         check.above(f"the same against the NNGP kernel, {name}", sigmas(last, plain), 4.0)
         for width, gap in zip(widths, gaps, strict=True):
             check.show(f"rms gap at width {width}, {name}", gap)
-    check.note("Graph and recurrent networks are not checked.")
 
 
 def tangent_kernels(blocks: int, branch: float, width: int, draws: int) -> Array:
     """Return tangent kernels of the pair of inputs for `draws` networks of finite width, by backpropagation."""
     rngs = (np.random.default_rng([blocks, width, k]) for k in range(draws))
     return np.array([residual_tangent_kernel(rng, PAIR, width, blocks, branch) for rng in rngs])
+
+
+GRAPHS = ([(0, 1), (1, 2), (2, 3)], [(0, 1), (1, 2), (2, 0)])
+"""Edges of a path with four nodes and of a triangle."""
+
+
+@claim("M19", _AREA, quick_decides=False, items=("M-21",))
+def graph_and_recurrent_networks(check: Check) -> None:
+    """Tangent kernels of graph and of recurrent networks tend to deterministic recursions as the width grows.
+
+    Compared: the recursions with the kernels of random finite networks by automatic differentiation, for graphs with different numbers of
+    nodes and for sequences. Single kernels approach the limit like width^(-1/2), and their mean, extrapolated in 1/width, equals it.
+    """
+    widths, draws = ((25, 50, 100), 60) if check.quick else ((50, 100, 200), 1200)
+    rng = np.random.default_rng(19)
+    features = [rng.standard_normal((nodes, 3)) for nodes in (4, 3)]
+    propagation = [normalised_adjacency(edges, len(part)) for edges, part in zip(GRAPHS, features, strict=True)]
+    sequences = rng.standard_normal((2, 4, 3))
+    cases: dict[str, tuple[Array, Callable[[int], Array]]] = {}
+    for name in ("relu",) if check.quick else ("relu", "erf"):
+        cases[f"graphs, {name}"] = (
+            graph_kernel(name, 3, features, propagation),
+            lambda width, name=name: graph_kernels_of_networks(name, 3, features, propagation, width, draws, width),
+        )
+        cases[f"sequences, {name}"] = (
+            recurrent_kernel(name, 1.2, sequences),
+            lambda width, name=name: recurrent_kernels_of_networks(name, 1.2, sequences, width, draws, width),
+        )
+    upper, z, ratios = np.triu_indices(2), [], []
+    for case, (limit, draw) in cases.items():
+        runs = [draw(width)[:, *upper] for width in widths]
+        gaps = [float(np.sqrt(np.mean(np.sum((part - limit[upper]) ** 2, axis=1)))) for part in runs]
+        check.between(f"exponent in the width of the rms gap, {case}", log_slope(widths, gaps).value, -0.7, -0.35)
+        weights = np.array([1 / 3, -2.0, 8 / 3])  # remove the terms 1/m and 1/m^2
+        mean = np.tensordot(weights, [part.mean(axis=0) for part in runs], 1)
+        spread = [weight * part.std(axis=0, ddof=1) for weight, part in zip(weights, runs, strict=True)]
+        error = np.linalg.norm(spread, axis=0) / np.sqrt(draws)
+        z.append(largest(np.abs(mean - limit[upper]) / error))
+        sums = np.tensordot(weights, [part.sum(axis=1).mean() for part in runs], 1) / limit[upper].sum()
+        deviations = [weight * standard_error(part.sum(axis=1)) for weight, part in zip(weights, runs, strict=True)]
+        ratios.append((float(sums), float(np.linalg.norm(deviations) / limit[upper].sum())))
+        check.show(f"sum of the mean kernel over that of its limit, {case}", ratios[-1][0])
+        check.show(f"standard error of this ratio, {case}", ratios[-1][1])
+    check.below("largest z of an extrapolated mean kernel", largest(z), 4.5)
+    share = float(np.mean([ratio for ratio, _ in ratios]))
+    error = float(np.linalg.norm([part for _, part in ratios]) / len(ratios))
+    check.near("sum of the extrapolated mean kernel over that of its limit, mean of all cases", share, 1.0, 4 * error)
+
+
+def normalised_adjacency(edges: list[tuple[int, int]], nodes: int) -> Array:
+    """Return D^(-1/2) (A + 1) D^(-1/2) for an undirected graph, where D contains the row sums of A + 1."""
+    table = np.eye(nodes)
+    for i, j in edges:
+        table[i, j] = table[j, i] = 1.0
+    degrees = table.sum(axis=1)
+    return np.asarray(table / np.sqrt(np.outer(degrees, degrees)))
