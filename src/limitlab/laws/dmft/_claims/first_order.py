@@ -1,4 +1,4 @@
-"""Claims about gradient descent in the limit of many samples (D1, D13, D16)."""
+"""Claims about gradient descent in the limit of many samples (D1, D13, D16, D22, D23)."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import kstest
+from scipy.stats import ks_2samp, kstest
 
 from limitlab.lab.check import Check, Number, largest, log_slope, sigmas, standard_error, words
 from limitlab.lab.claims import claim
+from limitlab.laws.dmft._descent import descent_correlations
+from limitlab.laws.dmft._losses import committee
 from limitlab.laws.dmft.first_order import FirstOrderDynamics
 from limitlab.laws.dmft.two_layer import TwoLayerDynamics
+from limitlab.models.activations import Activation
 from limitlab.models.designs import white
 from limitlab.numerics.spectra.marchenko_pastur import quadrature
 
@@ -239,3 +242,144 @@ def universality(check: Check) -> None:
     check.above(
         "gap of the norm on signs, target on one coordinate, beyond 2 standard errors", gaps["sparse signs"]["norm"], 0.25
     )
+
+
+@claim("D22", AREA, FirstOrderDynamics, items=("D-5",))
+def process_of_the_residuals(check: Check) -> None:
+    """A stochastic process with memory describes the residual of a sample over the steps of gradient descent.
+
+    Compared for tanh regression: the residuals of all samples after 2 and 8 steps, and their change between these steps, with the sampled
+    process, by the distance of Kolmogorov and Smirnov and by the correlation of both times. Residuals on new samples have another law.
+    """
+    law = FirstOrderDynamics(**{**ROWS, "paths": 40_000})
+    limit = residual_paths(law)
+    size, draws = (400, 20) if check.quick else (800, 100)
+    runs = [residual_runs(law, size, seed) for seed in range(draws)]
+    for name, column in (("after 2 steps", 0), ("after 8 steps", 1), ("change between them", 2)):
+        pooled = np.concatenate([run[0][column] for run in runs])
+        distance = float(ks_2samp(pooled, limit[column]).statistic)
+        scaled = distance / np.sqrt(1 / pooled.size + 1 / limit[column].size)
+        check.below(
+            f"residuals {name}: distance from the process, times the root of the harmonic number of samples", scaled, 2.3
+        )
+        check.show(f"residuals {name}: Kolmogorov-Smirnov distance", distance)
+    products = np.array([np.mean(run[0][0] * run[0][1]) for run in runs])
+    target, spread = float(np.mean(limit[0] * limit[1])), standard_error(limit[0] * limit[1])
+    check.near(
+        "mean product of the residuals after 2 and 8 steps",
+        float(products.mean()),
+        target,
+        4 * float(np.hypot(standard_error(products), spread)),
+    )
+    fresh = np.concatenate([run[1] for run in runs])
+    other = float(ks_2samp(fresh, limit[1]).statistic) / np.sqrt(1 / fresh.size + 1 / limit[1].size)
+    check.above("new samples after 8 steps: distance from the process of the training samples, scaled", other, 5.0)
+    check.show("mean product of the process", target)
+
+
+def residual_paths(law: FirstOrderDynamics) -> Array:
+    """Return residuals tanh(r) - y of the sampled process after 2 and 8 steps, and their change, shape (3, paths)."""
+    run = descent_correlations(
+        law.smooth_loss(), law.sample_ratio, law.step, law.steps, signal=law.signal_energy, start_norm=law.start_norm,
+        start_overlap=law.start_overlap, ridge=law.ridges()[:-1], paths=law.paths,
+    )  # fmt: skip
+    first, last = (np.tanh(run.predictions[k, 0]) - np.tanh(run.truth[0]) - law.noise * run.noise for k in (2, 8))
+    return np.array([first, last, last - first])
+
+
+def residual_runs(law: FirstOrderDynamics, size: int, seed: int) -> tuple[Array, Array]:
+    """Return the same residuals of one run of gradient descent, and the residuals of as many new samples after 8 steps."""
+    draw = law.draw(size, seed)
+    n, frame = draw.count("sample_ratio"), np.linalg.qr(draw.rng.standard_normal((size, 2)))[0]
+    truth, along = np.sqrt(law.signal_energy) * frame[:, :1], law.start_overlap / law.signal_energy
+    theta = along * truth + np.sqrt(law.start_norm - along**2 * law.signal_energy) * frame[:, 1:]
+    x, e = draw.rng.standard_normal((n, size)), draw.rng.standard_normal(n)
+    labels, states = np.tanh(x @ truth)[:, 0] + law.noise * e, list(law.descent(theta, truth, x, e))
+    first, last = (np.tanh(states[k][1][0]) - labels for k in (2, 8))
+    new = draw.rng.standard_normal((n, size))
+    fresh = np.tanh(new @ states[8][0])[:, 0] - np.tanh(new @ truth)[:, 0] - law.noise * draw.rng.standard_normal(n)
+    return np.array([first, last, last - first]), fresh
+
+
+COUPLING = np.array([[0.6, 0.3], [0.3, 0.2]])
+"""Penalty of two neurons at the start, which couples them."""
+
+
+@claim("D23", AREA, FirstOrderDynamics, items=("D-8",))
+def coupled_penalty(check: Check) -> None:
+    """The limit covers a penalty matrix that changes in time and couples the neurons.
+
+    Compared for two tanh neurons with the penalty exp(-t) Lambda: overlaps, norms and the inner product of the neurons after every step,
+    with gradient descent extrapolated in d. The matrix has different entries, so that the neurons are not exchangeable. The limit without the
+    coupling must differ.
+    """
+    steps, sizes = 8, (50, 100, 200)
+    draws = 60 if check.quick else 600
+    limits = [
+        coupled_limit(steps, matrix, 20_000 if check.quick else 80_000) for matrix in (COUPLING, np.diag(np.diag(COUPLING)))
+    ]
+    (target, error), (without, _) = limits
+    runs = [np.array([coupled_run(steps, d, seed) for seed in range(draws)]) for d in sizes]
+    weights = np.array([0.0, -1.0, 2.0])  # remove the term 1/d
+    mean = np.tensordot(weights, [part.mean(axis=0) for part in runs], 1)
+    noise = np.sqrt(
+        sum((weight * part.std(axis=0, ddof=1)) ** 2 for weight, part in zip(weights, runs, strict=True)) / draws + error**2
+    )
+    z = np.abs(mean - target)[1:] / noise[1:]
+    check.below("largest z of overlaps, norms and inner product, steps 1 to 8", float(z.max()), 4.5)
+    scale = np.abs(target).max(axis=0)
+    check.below(
+        "largest distance relative to the largest value of the quantity",
+        float((np.abs(mean - target) / scale).max()),
+        0.05 if check.quick else 0.02,
+    )
+    check.above(
+        "largest z against the limit without the coupling", float((np.abs(mean - without)[1:] / noise[1:]).max()), 10.0
+    )
+    for name, value, limit in zip(
+        ("first overlap", "second overlap", "first norm", "second norm", "inner product"), mean[-1], target[-1], strict=True
+    ):
+        check.show(f"{name} at the last step, extrapolated", float(value))
+        check.show(f"{name} at the last step, limit", float(limit))
+
+
+NEURONS: dict[str, float] = dict(sample_ratio=3.0, noise=0.4, step=0.6, signal=1.5, norm=0.8, overlap=0.4)
+
+
+def penalties(steps: int, matrix: Array) -> Array:
+    """Return exp(-t) times a matrix at the times of the steps."""
+    return np.asarray(np.exp(-NEURONS["step"] * np.arange(steps))[:, None, None] * matrix)
+
+
+def coupled_limit(steps: int, matrix: Array, paths: int) -> tuple[Array, Array]:
+    """Return both overlaps, both norms and the inner product after every step, with standard errors of the sampling."""
+    rows, o = [], NEURONS
+    for seed in range(4):
+        run = descent_correlations(
+            committee(o["noise"], 2, Activation("tanh"), Activation("tanh"), 1.0), o["sample_ratio"], o["step"], steps,
+            signal=o["signal"], start_norm=o["norm"] * np.eye(2) + 0.1 * (1 - np.eye(2)), start_overlap=np.full((2, 1), o["overlap"]),
+            ridge=penalties(steps, matrix), paths=paths, seed=seed,
+        )  # fmt: skip
+        gram = np.array([run.correlation[k, k] for k in range(steps + 1)])
+        rows.append(np.column_stack([run.overlap[:, :, 0], gram[:, 0, 0], gram[:, 1, 1], gram[:, 0, 1]]))
+    return np.mean(rows, axis=0), np.std(rows, axis=0, ddof=1) / 2
+
+
+def coupled_run(steps: int, size: int, seed: int) -> Array:
+    """Return the same numbers of one run of gradient descent."""
+    o, rng = NEURONS, np.random.default_rng([23, size, seed])
+    n, frame = round(o["sample_ratio"] * size), np.linalg.qr(rng.standard_normal((size, 3)))[0]
+    truth, along = np.sqrt(o["signal"]) * frame[:, 0], o["overlap"] / o["signal"]
+    rest = o["norm"] * np.eye(2) + 0.1 * (1 - np.eye(2)) - along**2 * o["signal"]
+    theta = along * truth[:, None] + frame[:, 1:] @ np.linalg.cholesky(rest).T
+    x = rng.standard_normal((n, size))
+    labels, rows = np.tanh(x @ truth) + o["noise"] * rng.standard_normal(n), []
+    schedule = penalties(steps, COUPLING)
+    for k in range(steps + 1):
+        gram, overlap = theta.T @ theta, theta.T @ truth
+        rows.append([*overlap, gram[0, 0], gram[1, 1], gram[0, 1]])
+        if k < steps:
+            s = np.tanh(x @ theta)
+            gradient = x.T @ ((s.mean(axis=1) - labels)[:, None] * (1 - s**2) / 2) / n
+            theta = theta - o["step"] * (theta @ schedule[k] + gradient)
+    return np.array(rows)
