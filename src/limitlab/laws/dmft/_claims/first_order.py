@@ -310,8 +310,8 @@ def coupled_penalty(check: Check) -> None:
     """The limit covers a penalty matrix that changes in time and couples the neurons.
 
     Compared for two tanh neurons with the penalty exp(-t) Lambda: overlaps, norms and the inner product of the neurons after every step,
-    with gradient descent extrapolated in d. The matrix has different entries, so that the neurons are not exchangeable. The limit without the
-    coupling must differ.
+    with gradient descent extrapolated in d. The matrix has different entries, so that the neurons are not exchangeable. The limit without
+    the coupling must differ.
     """
     steps, sizes = 8, (50, 100, 200)
     draws = 60 if check.quick else 600
