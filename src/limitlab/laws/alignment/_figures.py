@@ -215,7 +215,7 @@ def alignment_entries(quick: bool = True) -> Figure:
     finish(left, "coordinate", "entry of $x^1$", "weights of the first class", legend=False)
     count = (200 if quick else 400) * size
     points, classes = draw_mixture(draw.rng, np.eye(10, size), np.full(10, 0.1), law.snr**-0.5, count, single=True)
-    for axes, matrix, name in ((middle, "hessian", "H"), (right, "gradient", "G")):
+    for axes, matrix, name in ((middle, MATRICES[0], "H"), (right, MATRICES[1], "G")):
         vectors = block_eigenpairs(points, weights_of(matrix, points, classes, x, 0), 10).vectors[order].T
         for index, vector in enumerate(vectors):
             axes.vlines(

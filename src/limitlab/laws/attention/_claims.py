@@ -612,9 +612,9 @@ def continuity_on_spheres(check: Check) -> None:
     """
     from scipy.stats import wasserstein_distance
 
-    times, sizes, draws = (0.5, 1.5), (50, 100, 200) if check.quick else (50, 100, 200, 400), 16 if check.quick else 120
+    times, sizes, draws = (0.5, 1.0), (50, 100, 200) if check.quick else (50, 100, 200, 400), 16 if check.quick else 120
     z, spans = [], []
-    for d, beta in ((3, 2.0), (5, 4.0)):
+    for d, beta in ((3, 2.0), (5, 3.0)):
         start = ring_heights(d, 400)
         limit = ring_paths(start, d, beta, times)
         gaps: list[list[float]] = []

@@ -62,7 +62,7 @@ def recurrent_kernel(activation: Any, gain: float, sequences: Array) -> Array:
             values[s, t] = values[t, s].T
     tangent = np.zeros((count, count))
     for t in range(1, length + 1):
-        before = 0.0
+        before = np.zeros((count, count))
         if t > 1:
             slopes = dual(activation, variances[t - 1][:, None], variances[t - 1], covariance[t - 1, t - 1]).slope
             before = gain**2 * slopes * tangent
@@ -85,7 +85,7 @@ def graph_kernels_of_networks(
             h = s(A @ h @ W / (1.0 if index == 0 else jnp.sqrt(width)))
         return (h @ weights[-1]).sum() / jnp.sqrt(width)
 
-    shapes = [(d, width)] + [(width, width)] * (layers - 1) + [(width,)]
+    shapes: list[tuple[int, ...]] = [(d, width), *[(width, width)] * (layers - 1), (width,)]
     return _kernels(output, shapes, list(zip(features, propagation, strict=True)), draws, seed)
 
 

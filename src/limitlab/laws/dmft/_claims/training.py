@@ -402,10 +402,8 @@ def best_stop(ratio: float, steps: int) -> Best:
     law = TwoLayerDynamics(**REALISABLE, width=10, sample_ratio=ratio, times=tuple(times), solver_steps=steps)
     result = law.theory()
     at = int(np.argmin(result.test_error.values))
-    return Best(
-        *(float(values[at]) for values in (times, result.test_error.values, result.overlap.values)),
-        float(result.test_error[-1]),
-    )
+    error, overlap = result.test_error.values, result.overlap.values
+    return Best(float(times[at]), float(error[at]), float(overlap[at]), float(error[-1]))
 
 
 def drawn_excess(ratio: int, draws: int) -> tuple[float, float]:
@@ -413,7 +411,8 @@ def drawn_excess(ratio: int, draws: int) -> tuple[float, float]:
     times = np.linspace(0.0, 3.0 * math.sqrt(ratio) * 4 / ratio, 16)[1:]
     law = tanh_network(width=4, sample_ratio=ratio, target_function="tanh", times=tuple(times))
     runs = law.simulate_batch(20, range(draws)).test_error.values.min(axis=1) - law.noise**2
-    return mean_and_error(runs)
+    mean, error = mean_and_error(runs)
+    return float(mean), float(error)
 
 
 @claim("D21", AREA, TwoLayerDynamics, MeanFieldSingleIndex, items=("D-4",))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -171,11 +172,11 @@ def graph_and_recurrent_networks(check: Check) -> None:
     for name in ("relu",) if check.quick else ("relu", "erf"):
         cases[f"graphs, {name}"] = (
             graph_kernel(name, 3, features, propagation),
-            lambda width, name=name: graph_kernels_of_networks(name, 3, features, propagation, width, draws, width),
+            partial(drawn_graph_kernels, name, features, propagation, draws),
         )
         cases[f"sequences, {name}"] = (
             recurrent_kernel(name, 1.2, sequences),
-            lambda width, name=name: recurrent_kernels_of_networks(name, 1.2, sequences, width, draws, width),
+            partial(drawn_recurrent_kernels, name, sequences, draws),
         )
     upper, z, ratios = np.triu_indices(2), [], []
     for case, (limit, draw) in cases.items():
@@ -196,6 +197,16 @@ def graph_and_recurrent_networks(check: Check) -> None:
     share = float(np.mean([ratio for ratio, _ in ratios]))
     error = float(np.linalg.norm([part for _, part in ratios]) / len(ratios))
     check.near("sum of the extrapolated mean kernel over that of its limit, mean of all cases", share, 1.0, 4 * error)
+
+
+def drawn_graph_kernels(name: str, features: list[Array], propagation: list[Array], draws: int, width: int) -> Array:
+    """Return tangent kernels of random graph networks with three layers."""
+    return graph_kernels_of_networks(name, 3, features, propagation, width, draws, width)
+
+
+def drawn_recurrent_kernels(name: str, sequences: Array, draws: int, width: int) -> Array:
+    """Return tangent kernels of random recurrent networks of gain 1.2."""
+    return recurrent_kernels_of_networks(name, 1.2, sequences, width, draws, width)
 
 
 def normalised_adjacency(edges: list[tuple[int, int]], nodes: int) -> Array:
