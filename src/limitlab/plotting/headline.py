@@ -32,7 +32,9 @@ BINS = 45
 """Number of bars of a histogram."""
 SETTING_LINE, LONGEST_SETTING = 95, 180
 """Characters of one line of the setting below the panel, and of the whole setting."""
-LEGEND_LINE = 70
+LONG_LABEL = 34
+"""Characters of a label of the vertical axis above which its letters are smaller."""
+LEGEND_LINE = 62
 """Characters of one line of the legend above a panel of the default width. The line of an entry counts as six characters."""
 
 
@@ -148,7 +150,9 @@ class HeadlineView:
                 continue
             label = self.y_labels[names[panel]] if self.panels or len(names) == 1 else ""
             finish(each, self.x_label if panel == len(axes) - 1 else "", label, legend=False)
-            if panel == 0 or self.panels:
+            if len(label) > LONG_LABEL:
+                each.yaxis.label.set_fontsize(0.8 * RC["axes.labelsize"])
+            if panel == 0:
                 _legend_above(each, self.marks)
 
     def style(self, series: Series) -> tuple[int, str, str]:
@@ -354,8 +358,9 @@ def _legend_above(axes: Axes, marks: Sequence[Landmark]) -> None:
         labels.append(label)
     if not labels:
         return
-    longest = max(len(re.sub(r"\\[a-zA-Z]+|[${}_^]", "", label)) for label in labels) + 6
-    columns = max(1, min(len(labels), int(LEGEND_LINE * axes.figure.get_figwidth() / 6.4 / longest)))
+    lengths = [len(re.sub(r"\\[a-zA-Z]+", "x", re.sub(r"[${}_^]", "", label))) + 6 for label in labels]
+    room = LEGEND_LINE * axes.figure.get_figwidth() / 6.4
+    columns = next((n for n in range(len(labels), 1, -1) if _legend_length(lengths, n) <= room), 1)
     axes.legend(
         handles,
         labels,
@@ -369,6 +374,15 @@ def _legend_above(axes: Axes, marks: Sequence[Landmark]) -> None:
         columnspacing=1.4,
         handlelength=1.7,
     )
+
+
+def _legend_length(lengths: Sequence[int], columns: int) -> int:
+    """Return the length of the lines of a legend whose entries fill one column after the other.
+
+    >>> _legend_length([3, 10, 4, 4], 3)
+    18
+    """
+    return sum(int(column.max()) for column in np.array_split(lengths, columns))
 
 
 def _finite(series: Sequence[Series]) -> Array:

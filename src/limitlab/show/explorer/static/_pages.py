@@ -255,7 +255,7 @@ def resources_text(name: str) -> str:
 
 def _data(live: Mapping[str, Any]) -> str:
     """Return plain values as an element of a page; a text cannot end the element."""
-    text = as_json(live).replace("</", "<\\/")
+    text = as_json(live).replace("<", "\\u003c")
     return f'<script type="application/json">{text}</script>'
 
 
