@@ -142,7 +142,9 @@ class HeadlineView:
                 _draw_series(each, series, colour, dashes, None if small else label, small)
             for mark in self.marks:
                 _draw_mark(each, mark, small)
-            if (upper := self.limits(panel)[1]) < _finite([s for s in self.of_panel(panel) if s.kind != "points"]).max(initial=0.0):
+            if (upper := self.limits(panel)[1]) < _finite([s for s in self.of_panel(panel) if s.kind != "points"]).max(
+                initial=0.0
+            ):
                 each.set_ylim(0, upper)
             if small:
                 each.set(xticks=[], yticks=[], xticklabels=[], yticklabels=[])

@@ -271,11 +271,15 @@ def explore(
     ] = None,
     static: Annotated[
         Path | None,
-        typer.Option("--static", metavar="FOLDER", help="Write pages with precomputed sliders to this folder; run no server."),
+        typer.Option(
+            "--static", metavar="FOLDER", help="Write pages with precomputed sliders to this folder; run no server."
+        ),
     ] = None,
     store: Annotated[
         Path | None,
-        typer.Option("--store", metavar="FOLDER", help="With --static, store finished laws; a second run computes changes only."),
+        typer.Option(
+            "--store", metavar="FOLDER", help="With --static, store finished laws; a second run computes changes only."
+        ),
     ] = None,
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port of the server; 0 means any free port.")] = 5006,
     host: Annotated[

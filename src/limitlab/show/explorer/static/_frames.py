@@ -31,13 +31,12 @@ from limitlab._core.about import brief
 from limitlab._core.headline import Headline, headline_of
 from limitlab._core.law import Law
 from limitlab._core.typeset import mathml, typeset
-from limitlab.errors import Refused
 from limitlab.lab.grid import one_line
 from limitlab.models.activations import Activation
 from limitlab.plotting.headline import HeadlineView, Series, headline_view, setting
 from limitlab.show.explorer._address import controls_of, slider_range
 
-__all__ = ["as_json", "live_view"]
+__all__ = ["as_json", "fewer_digits", "live_view", "reduced", "with_used_axis"]
 
 Array = NDArray[np.float64]
 Key = tuple[int, ...]
@@ -309,13 +308,13 @@ class _Views:
     def grid(self, sliders: Sequence[Slider]) -> tuple[dict[Key, HeadlineView], dict[Key, str]]:
         """Return the views at all positions of the sliders, and the reasons for those that are left out."""
         start = tuple(slider.start for slider in sliders)
-        keys = sorted(itertools.product(*(range(len(slider.values)) for slider in sliders)), key=lambda key: _distance(key, start))
+        keys = sorted(
+            itertools.product(*(range(len(slider.values)) for slider in sliders)), key=lambda key: _distance(key, start)
+        )
         frames: dict[Key, HeadlineView] = {}
         missing: dict[Key, str] = {}
         for key in keys:
-            moved = {
-                slider.name: slider.values[i] for slider, i in zip(sliders, key, strict=True) if i != slider.start
-            }
+            moved = {slider.name: slider.values[i] for slider, i in zip(sliders, key, strict=True) if i != slider.start}
             view = self.at(**moved)
             if isinstance(view, HeadlineView):
                 frames[key] = view
@@ -395,16 +394,15 @@ def _frame(view: HeadlineView, styles: list[dict[str, Any]], marks: list[str], f
     for series in view.series:
         number = _index(styles, _style(view, series))
         if series.kind == "line":
-            kept = vertices(series, view.scales, ranges[styles[number]["panel"]], flat)
+            log = [scale == "log" for scale in view.scales]
+            kept = vertices(series.x, series.y, log, ranges[styles[number]["panel"]], flat)
             frame["l"].append([number, kept, _rounded(series.y[i] for i in kept)])
         elif series.kind == "points":
             frame.setdefault("p", []).append([number, _rounded(series.y), _rounded(series.error)])
         else:
             frame.setdefault("h", []).append([number, _rounded(series.y)])
     if view.marks:
-        frame["m"] = [
-            [mark.axis, *_rounded([mark.value]), _index(marks, mark.label), mark.curve] for mark in view.marks
-        ]
+        frame["m"] = [[mark.axis, *_rounded([mark.value]), _index(marks, mark.label), mark.curve] for mark in view.marks]
     return frame
 
 
@@ -422,17 +420,16 @@ def _index(items: list[Any], item: Any) -> int:
     return items.index(item)
 
 
-def vertices(series: Series, scales: tuple[str, str], limits: tuple[float, float], flat: float) -> list[int]:
+def vertices(x: Any, y: Any, log: Sequence[bool], limits: Sequence[float], flat: float) -> list[int]:
     """Return the positions of the values that suffice to draw a line.
 
     A line through these values differs from the line through all values by less than `flat` heights of the panel. The ends of a
     gap, at which the line is infinite, are among the values.
     """
-    u, v = (np.asarray(values, dtype=float) for values in (series.x, series.y))
-    low, high = limits
+    u, v, ends = (np.asarray(values, dtype=float) for values in (x, y, limits))
     with np.errstate(divide="ignore", invalid="ignore"):
-        u = np.log(u) if scales[0] == "log" else u
-        v = (np.log(v) - np.log(low)) / (np.log(high) - np.log(low)) if scales[1] == "log" else (v - low) / (high - low)
+        u, v, ends = (np.log(each) if scale else each for each, scale in ((u, log[0]), (v, log[1]), (ends, log[1])))
+        v = (v - ends[0]) / (ends[1] - ends[0])
     finite = np.isfinite(u) & np.isfinite(v)
     v = np.clip(np.where(finite, v, 0.0), -1.0, 2.0)
     edges = np.flatnonzero(np.diff(finite.astype(int)))
@@ -449,6 +446,90 @@ def vertices(series: Series, scales: tuple[str, str], limits: tuple[float, float
             kept.add(middle)
             spans += [(first, middle), (middle, last)]
     return sorted(int(i) for i in kept)
+
+
+# -- smaller live figures -----------------------------------------------------------------------------------------------
+
+
+def reduced(live: Mapping[str, Any], largest: int, counts: Sequence[int] = (7, 5, 3, 1)) -> dict[str, Any]:
+    """Return a live figure with its first slider only, with fewer values, and with points at the declared values only.
+
+    Parameters
+    ----------
+    live
+        A live figure.
+    largest
+        Bytes of the result as JSON.
+    counts
+        Numbers of values of the slider, of which the first is used whose result is small enough.
+
+    Examples
+    --------
+    >>> from limitlab.laws import Ridge
+    >>> small = reduced(live_view(Ridge, vary_points=False), 10_000)
+    >>> len(small["sliders"][0]["values"]), len(as_json(small)) < 10_000
+    (7, True)
+    """
+    smaller: dict[str, Any] = {}
+    for count, flat in itertools.product(counts, (1e-3, 2e-3, 4e-3, 8e-3)):
+        smaller = _with_frames(live, _first_slider(live, count), flat)
+        if len(as_json(smaller).encode()) <= largest:
+            break
+    return smaller
+
+
+def _first_slider(live: Mapping[str, Any], count: int) -> list[int]:
+    """Return positions of the first slider that have a frame, evenly chosen, with the declared position among them."""
+    if not live["sliders"]:
+        return []
+    start = live["start"].split(",")
+    there = [i for i in range(len(live["sliders"][0]["values"])) if ",".join([str(i), *start[1:]]) in live["frames"]]
+    return list(_fewer(tuple(there), int(start[0]), count))
+
+
+def _with_frames(live: Mapping[str, Any], positions: Sequence[int], flat: float) -> dict[str, Any]:
+    """Return a live figure with the frames at some positions of its first slider."""
+    start = live["start"].split(",")
+    keys = [",".join([str(i), *start[1:]]) for i in positions] if len(positions) > 1 else [live["start"]]
+    frames = {}
+    for number, key in enumerate(keys):
+        frame = live["frames"][key]
+        lines = [_thinner(live, frame, line, flat) for line in frame["l"]]
+        kept = {kind: frame[kind] for kind in ("r", "m", *(("p", "h") if key == live["start"] else ())) if kind in frame}
+        frames[str(number) if len(positions) > 1 else ""] = {**kept, "l": lines}
+    sliders = []
+    if len(positions) > 1:
+        slider, place = live["sliders"][0], positions.index(int(start[0]))
+        sliders = [{**slider, "values": [slider["values"][i] for i in positions], "start": place}]
+    fixed = [f"{slider['name']} {slider['values'][slider['start']]}" for slider in live["sliders"][len(sliders) :]]
+    words = ", ".join([*fixed, live["setting"]] if live["setting"] else fixed)
+    first = str(sliders[0]["start"]) if sliders else ""
+    dropped = {"sliders": sliders, "start": first, "frames": frames, "missing": {}, "left_out": [], "setting": words}
+    return with_used_axis({**live, **dropped})
+
+
+def _thinner(live: Mapping[str, Any], frame: Mapping[str, Any], line: Sequence[Any], flat: float) -> list[Any]:
+    """Return a line with fewer vertices and fewer digits."""
+    style, places, values = line
+    y = [math.nan if value is None else value for value in values]
+    kept = vertices([live["axis"][i] for i in places], y, live["log"], frame["r"][live["styles"][style]["panel"]], flat)
+    return [style, [places[i] for i in kept], fewer_digits([values[i] for i in kept], 4)]
+
+
+def with_used_axis(live: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a live figure with only those values on the axis that its lines use."""
+    used = sorted({place for frame in live["frames"].values() for _, places, _ in frame["l"] for place in places})
+    position = {place: number for number, place in enumerate(used)}
+    frames = {
+        key: {**frame, "l": [[style, [position[place] for place in places], values] for style, places, values in frame["l"]]}
+        for key, frame in live["frames"].items()
+    }
+    return {**live, "axis": fewer_digits([live["axis"][place] for place in used], 4), "frames": frames}
+
+
+def fewer_digits(values: Sequence[float | None], digits: int = 3) -> list[float | None]:
+    """Return numbers with few digits."""
+    return [None if value is None else float(f"{value:.{digits}g}") for value in values]
 
 
 def _rounded(values: Any) -> list[float | None]:

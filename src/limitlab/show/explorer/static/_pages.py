@@ -20,15 +20,25 @@ from limitlab._core.files import write_whole
 from limitlab._core.law import Law
 from limitlab._core.registry import all_laws, know_package, law_id, library_digest, package_of, packages, subject_of
 from limitlab._core.results import package_version
-from limitlab._core.typeset import typeset
 from limitlab.errors import Refused
 from limitlab.lab.progress import ProgressOption
 from limitlab.lab.store import FORMAT, Cell, Cells
-from limitlab.lab.tasks import Task, run_tasks
+from limitlab.lab.tasks import RunResult, Task, run_tasks
 from limitlab.show.explorer._address import described
-from limitlab.show.explorer.static._frames import SECONDS, as_json, live_view
+from limitlab.show.explorer.static._frames import SECONDS, as_json, fewer_digits, live_view, with_used_axis
 
-__all__ = ["Summary", "card", "file_name", "figure", "resources_text", "thumbnail", "write_pages"]
+__all__ = [
+    "Summary",
+    "card",
+    "figure",
+    "file_name",
+    "gallery",
+    "live_views",
+    "numbers_of",
+    "resources_text",
+    "thumbnail",
+    "write_pages",
+]
 
 PAGE = Template("""<!doctype html>
 <html lang="en">
@@ -133,19 +143,14 @@ def write_pages(
     target = Path(folder)
     if target.exists() and not target.is_dir():
         raise Refused(f"--static {folder} is not allowed: it is a file; give the name of a folder")
-    if not seconds > 0:
-        raise Refused(f"seconds = {seconds:g} is not allowed: must be above 0")
     shown = list(all_laws().values()) if laws is None else list(laws)
-    tasks: list[Task] = [LiveTask(law, seconds) for law in shown]
-    run = run_tasks(tasks, engine, Cells(store) if store is not None else None, progress, "computing the pages")
-    if run.interrupted:
-        raise KeyboardInterrupt(f"stopped after {run.done} of {len(tasks)} laws" + (f"; they are stored in {store}" if store else ""))
+    run = live_views(shown, seconds=seconds, engine=engine, store=store, progress=progress)
     target.mkdir(parents=True, exist_ok=True)
     sizes, times, incomplete, cards = {}, {}, {}, {}
     for law, cell in zip(shown, run.cells, strict=True):
         if cell is None:
             continue
-        live = json.loads(str(cell.values["live"]))
+        live = numbers_of(cell)
         page = law_page(law, live)
         write_whole(target / file_name(law), page)
         name = law_id(law)
@@ -156,6 +161,30 @@ def write_pages(
     write_whole(target / "index.html", index_page(cards))
     failed = {law_id(shown[position]): str(failure) for position, failure in run.failures.items()}
     return Summary(sizes, times, incomplete, failed)
+
+
+def live_views(
+    laws: Sequence[type[Law]],
+    *,
+    seconds: float = SECONDS,
+    engine: Any = None,
+    store: str | os.PathLike[str] | None = None,
+    progress: ProgressOption = None,
+) -> RunResult:
+    """Return the live figures of laws as cells, which a store keeps; the parameters are those of `write_pages`."""
+    if not seconds > 0:
+        raise Refused(f"seconds = {seconds:g} is not allowed: must be above 0")
+    tasks: list[Task] = [LiveTask(law, seconds) for law in laws]
+    run = run_tasks(tasks, engine, Cells(store) if store is not None else None, progress, "computing the pages")
+    if run.interrupted:
+        stored = f"; they are stored in {str(store)!r}" if store is not None else ""
+        raise KeyboardInterrupt(f"stopped after {run.done} of {len(tasks)} laws{stored}")
+    return run
+
+
+def numbers_of(cell: Cell) -> dict[str, Any]:
+    """Return the live figure in a cell."""
+    return dict(json.loads(str(cell.values["live"])))
 
 
 def file_name(law: type[Law]) -> str:
@@ -186,7 +215,8 @@ points are simulations of finite size. <code>limitlab explore {escape(name)}</co
 def index_page(cards: Mapping[type[Law], str]) -> bytes:
     """Return the page with pictures of all laws by subject, and a search."""
     content = f"""<h1>Laws of learning</h1>
-<p class="ll-soft">Each picture opens a page with sliders. Lines are predictions for infinite size, points are simulations of finite size.</p>
+<p class="ll-soft">Each picture opens a page with sliders. Lines are predictions for infinite size, and points are simulations of
+finite size.</p>
 {gallery(cards)}"""
     return _page("Laws of learning", content)
 
@@ -217,27 +247,16 @@ def card(law: type[Law], live: Mapping[str, Any], link: str) -> str:
 def thumbnail(live: Mapping[str, Any]) -> dict[str, Any]:
     """Return the part of a live figure that a thumbnail draws, which is its first panel at the declared values."""
     frame = live["frames"][live["start"]]
-    first = [line for line in frame["l"] if live["styles"][line[0]]["panel"] == 0]
-    used = sorted({place for _, places, _ in first for place in places})
-    position = {place: number for number, place in enumerate(used)}
-    lines = [[style, [position[place] for place in places], _digits(values)] for style, places, values in first]
-    rest = {
-        kind: [[style, *map(_digits, values)] for style, *values in frame[kind] if live["styles"][style]["panel"] == 0]
-        for kind in ("p", "h")
-        if kind in frame
-    }
+
+    def of_first_panel(kind: str) -> list[Any]:
+        return [entry for entry in frame.get(kind, ()) if live["styles"][entry[0]]["panel"] == 0]
+
+    lines = [[style, places, fewer_digits(values)] for style, places, values in of_first_panel("l")]
+    rest = {kind: [[style, *map(fewer_digits, values)] for style, *values in of_first_panel(kind)] for kind in ("p", "h")}
+    shown = {"l": lines, "r": frame["r"][:1], **{kind: entries for kind, entries in rest.items() if entries}}
     styles = [{key: style[key] for key in ("kind", "colour", "dashes", "panel")} for style in live["styles"]]
-    return {
-        **{key: live[key] for key in ("log", "start", "places")},
-        "axis": _digits([live["axis"][place] for place in used], 4),
-        "styles": styles,
-        "frames": {live["start"]: {"l": lines, "r": frame["r"][:1], **rest}},
-    }
-
-
-def _digits(values: Sequence[float | None], digits: int = 3) -> list[float | None]:
-    """Return numbers with few digits."""
-    return [None if value is None else float(f"{value:.{digits}g}") for value in values]
+    same = {key: live[key] for key in ("log", "start", "places", "axis")}
+    return with_used_axis({**same, "styles": styles, "frames": {live["start"]: shown}})
 
 
 def figure(live: Mapping[str, Any]) -> str:

@@ -39,7 +39,7 @@
       }
     }
     const raw = (high - low) / most, unit = 10 ** Math.floor(Math.log10(raw));
-    const step = unit * [1, 2, 5, 10].find(factor => factor * unit >= raw * 0.999);
+    const step = unit * [1, 2, 2.5, 5, 10].find(factor => factor * unit >= raw * 0.999);
     const places = [];
     for (let k = Math.ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; k++) places.push(k * step);
     return places;
@@ -104,12 +104,12 @@
     const area = svgElement("clipPath", { id: clip }, svgElement("defs", {}, svg));
     svgElement("rect", { x: box.left, y: box.top - 1, width: box.right - box.left, height: box.bottom - box.top + 2 }, area);
     if (!small) {
-      for (const tick of ticks(first, last, data.log[0], Math.max(3, Math.floor(width / 110)))) {
+      for (const tick of ticks(first, last, data.log[0], Math.max(4, Math.floor(width / 110)))) {
         const u = x(tick);
         svgElement("line", { class: "ll-gridline", x1: u, x2: u, y1: box.top, y2: box.bottom }, svg);
         svgElement("text", { x: u, y: height - 8, "text-anchor": "middle" }, svg).textContent = words(tick);
       }
-      for (const tick of ticks(bottom, top, data.log[1], Math.max(3, Math.floor(height / 50)))) {
+      for (const tick of ticks(bottom, top, data.log[1], Math.max(4, Math.floor(height / 50)))) {
         const v = y(tick);
         svgElement("line", { class: "ll-gridline", x1: box.left, x2: box.right, y1: v, y2: v }, svg);
         svgElement("text", { x: box.left - 6, y: v + 4.5, "text-anchor": "end" }, svg).textContent = words(tick);
@@ -185,7 +185,7 @@
       label.htmlFor = id;
       label.title = slider.help;
       element("span", "", label, slider.label).id = `${id}-name`;
-      const value = slider.choice ? null : element("output", "", label);
+      const value = slider.choice ? null : element("b", "", label);
       const control = element(slider.choice ? "select" : "input", "", box);
       control.id = id;
       control.setAttribute("aria-labelledby", `${id}-name`);
