@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from limitlab._core.registry import all_laws, find_law, law_id
-from limitlab.show.explorer.static import as_json, card, figure, gallery, live_views, numbers_of, reduced, resources_text
+from limitlab.show.explorer.static._frames import as_json, reduced
+from limitlab.show.explorer.static._pages import card, figure, gallery, live_views, numbers_of, resources_text
 
 DOCS = Path(__file__).resolve().parents[1]
 NUMBERS = DOCS / "_headlines"

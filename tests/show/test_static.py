@@ -15,8 +15,9 @@ from limitlab.errors import Refused
 from limitlab.laws import Draw, GaussianEquivalence, Law, MarchenkoPastur, Ridge, Values, parameter
 from limitlab.plotting.headline import headline_view
 from limitlab.show.cli import app
-from limitlab.show.explorer.static import live_view, write_pages
-from limitlab.show.explorer.static._frames import slider_values, vertices
+from limitlab.show.explorer.static import write_pages
+from limitlab.show.explorer.static._frames import live_view, slider_values, vertices
+from limitlab.show.explorer.static._pages import left_out
 
 
 @pytest.fixture(scope="module")
@@ -103,6 +104,21 @@ def test_a_refused_combination_is_left_out_with_its_reason() -> None:
         assert slope > 1.2
         assert "must be at most 1.2" in live["missing"][key]
     assert len(live["frames"]) + len(refused) == 25
+    said = left_out(live)
+    assert f"{len(refused)} of 25 combinations" in said
+    assert "must be at most" in said
+
+
+def test_a_figure_without_a_slider_says_why() -> None:
+    class Still(Bounded):
+        """How large is a number that no parameter changes?"""
+
+        def predicted(self, x: Any, scale: Any) -> Values:
+            return {"test_error": 1 + x}
+
+    live = live_view(Still, vary_points=False)
+    assert live["sliders"] == []
+    assert "no other number changes this picture" in live["note"]
 
 
 def test_the_time_limit_leaves_combinations_out_and_keeps_the_declared_one() -> None:

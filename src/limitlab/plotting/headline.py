@@ -35,7 +35,7 @@ SETTING_LINE, LONGEST_SETTING = 95, 180
 LONG_LABEL = 34
 """Characters of a label of the vertical axis above which its letters are smaller."""
 LEGEND_LINE = 62
-"""Characters of one line of the legend above a panel of the default width. The line of an entry counts as six characters."""
+"""Characters of one line of the legend above a panel with a width of five inches. The line of an entry counts as six characters."""
 
 
 @dataclass(frozen=True)
@@ -361,7 +361,7 @@ def _legend_above(axes: Axes, marks: Sequence[Landmark]) -> None:
     if not labels:
         return
     lengths = [len(re.sub(r"\\[a-zA-Z]+", "x", re.sub(r"[${}_^]", "", label))) + 6 for label in labels]
-    room = LEGEND_LINE * axes.figure.get_figwidth() / 6.4
+    room = LEGEND_LINE * axes.bbox.width / axes.figure.dpi / 5
     columns = next((n for n in range(len(labels), 1, -1) if _legend_length(lengths, n) <= room), 1)
     axes.legend(
         handles,

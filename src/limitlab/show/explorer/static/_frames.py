@@ -6,7 +6,8 @@ A live figure is plain data that JSON can hold. Its keys are short, because a pa
 - `styles`: kind, colour, dashes, panel and label of every series; `marks`: labels of the landmarks; `axis`: the values on the axis;
 - `frames`: for the positions of the sliders, such as "4,2", the series `l` (lines: style, positions in `axis`, values), `p` (points:
   style, values, standard errors), `h` (histograms: style, heights), the landmarks `m` and the range `r` of every panel;
-- `missing`: the reason for which a frame was left out, by the positions of the sliders.
+- `missing`: the reason for which a frame was left out, by the positions of the sliders; `left_out`: parameter, value and reason of the
+  values that have no frame at all; `note`: why there are no sliders.
 """
 
 from __future__ import annotations
@@ -35,8 +36,6 @@ from limitlab.lab.grid import one_line
 from limitlab.models.activations import Activation
 from limitlab.plotting.headline import HeadlineView, Series, headline_view, setting
 from limitlab.show.explorer._address import controls_of, slider_range
-
-__all__ = ["as_json", "fewer_digits", "live_view", "reduced", "with_used_axis"]
 
 Array = NDArray[np.float64]
 Key = tuple[int, ...]
@@ -292,6 +291,12 @@ class _Views:
                 self.left_out += [(name, short(values[i]), str(views[i])) for i in range(len(values)) if i not in shown]
         return sliders
 
+    def reason(self) -> str:
+        """Return why a live figure has no slider."""
+        if TOO_LATE in self.done.values():
+            return "There are no sliders: no other values were computed within the time limit."
+        return "There are no sliders: no other number changes this picture."
+
     def _differs(self, view: HeadlineView | str) -> bool:
         """Return whether a view has another number of curves than the declared view, or a curve elsewhere."""
         if not isinstance(view, HeadlineView):
@@ -383,6 +388,7 @@ def _packed(
         "frames": packed,
         "missing": {",".join(map(str, key)): reason for key, reason in missing.items()},
         "left_out": [list(each) for each in views.left_out],
+        "note": "" if sliders else views.reason(),
     }
 
 
@@ -504,7 +510,15 @@ def _with_frames(live: Mapping[str, Any], positions: Sequence[int], flat: float)
     fixed = [f"{slider['name']} {slider['values'][slider['start']]}" for slider in live["sliders"][len(sliders) :]]
     words = ", ".join([*fixed, live["setting"]] if live["setting"] else fixed)
     first = str(sliders[0]["start"]) if sliders else ""
-    dropped = {"sliders": sliders, "start": first, "frames": frames, "missing": {}, "left_out": [], "setting": words}
+    dropped = {
+        "sliders": sliders,
+        "start": first,
+        "frames": frames,
+        "missing": {},
+        "left_out": [],
+        "note": "",
+        "setting": words,
+    }
     return with_used_axis({**live, **dropped})
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -20,25 +21,13 @@ from limitlab._core.files import write_whole
 from limitlab._core.law import Law
 from limitlab._core.registry import all_laws, know_package, law_id, library_digest, package_of, packages, subject_of
 from limitlab._core.results import package_version
+from limitlab._core.typeset import typeset
 from limitlab.errors import Refused
 from limitlab.lab.progress import ProgressOption
 from limitlab.lab.store import FORMAT, Cell, Cells
 from limitlab.lab.tasks import RunResult, Task, run_tasks
 from limitlab.show.explorer._address import described
 from limitlab.show.explorer.static._frames import SECONDS, as_json, fewer_digits, live_view, with_used_axis
-
-__all__ = [
-    "Summary",
-    "card",
-    "figure",
-    "file_name",
-    "gallery",
-    "live_views",
-    "numbers_of",
-    "resources_text",
-    "thumbnail",
-    "write_pages",
-]
 
 PAGE = Template("""<!doctype html>
 <html lang="en">
@@ -139,6 +128,21 @@ def write_pages(
         Folder for finished laws. A second run computes only what changed.
     progress
         Progress option, as in `limitlab.sweep`.
+
+    Returns
+    -------
+    Summary
+        Sizes of the pages, processor times, numbers of combinations that were left out, and laws that failed.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from limitlab.laws import Ridge
+    >>> folder = tempfile.mkdtemp()
+    >>> write_pages(folder, [Ridge]).failed
+    {}
+    >>> sorted(path.name for path in Path(folder).iterdir())
+    ['Ridge.html', 'index.html']
     """
     target = Path(folder)
     if target.exists() and not target.is_dir():
@@ -206,10 +210,29 @@ def law_page(law: type[Law], live: Mapping[str, Any]) -> bytes:
     content = f"""<nav><a href="index.html">All laws</a></nav>
 <h1>{live["question"]}</h1>
 {figure(live)}
+{left_out(live)}
 <p class="ll-soft"><code>{escape(name)}</code> in limitlab {escape(package_version())}. The lines are predictions for infinite size and the
 points are simulations of finite size. <code>limitlab explore {escape(name)}</code> starts the explorer with all parameters, and
 <code>limitlab show {escape(name)}</code> prints the equations.</p>"""
     return _page(f"{live['finding']} - {name}", content)
+
+
+def left_out(live: Mapping[str, Any]) -> str:
+    """Return sentences about the values and combinations that a live figure leaves out, as HTML."""
+    values: dict[tuple[str, str], list[str]] = {}
+    for name, value, reason in live["left_out"]:
+        values.setdefault((name, reason), []).append(value)
+    items = [f"{name.replace('_', ' ')} = {', '.join(group)}: {reason}" for (name, reason), group in values.items()]
+    reasons = Counter(live["missing"].values())
+    items += [f"{count} of {_combinations(live)} combinations of values: {reason}" for reason, count in reasons.items()]
+    if not items:
+        return ""
+    rows = "".join(f"<li>{typeset(item)}</li>" for item in items)
+    return f'<details class="ll-soft"><summary>Values that were left out</summary><ul>{rows}</ul></details>'
+
+
+def _combinations(live: Mapping[str, Any]) -> int:
+    return len(live["frames"]) + len(live["missing"])
 
 
 def index_page(cards: Mapping[type[Law], str]) -> bytes:

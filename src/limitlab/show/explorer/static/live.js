@@ -222,7 +222,7 @@
       drawLegend(frame || start);
       controls.forEach(update => update());
       reset.disabled = key === data.start;
-      let said = "";
+      let said = data.note || "";
       if (!frame) said = data.missing[key] || "";
       else if (key !== data.start) {
         said = "The grey line is the curve at the first values.";
