@@ -373,7 +373,7 @@ class ScalingFit:
         )
 
     def profiled_rise(self, a: float, b: float) -> float:
-        """Return the rise of the cost above its minimum, in units of its variance, for fixed exponents a and b.
+        """Return the increase of the objective above its minimum for fixed exponents a and b, in units of s^2 of equation (3).
 
         A map of this function shows how well the table determines the exponents.
         """
@@ -452,7 +452,7 @@ class ScalingFit:
 
     @cached_property
     def lack_of_fit(self) -> LackOfFit | None:
-        """Test for structure in the residuals that the form cannot represent. None if there are too few rows."""
+        """Return the F test for structure in the residuals that the fitted form cannot represent, or None if there are too few rows."""
         from scipy.stats import f
 
         n, d = self.runs.n, self.runs.d

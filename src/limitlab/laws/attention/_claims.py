@@ -267,7 +267,9 @@ def plateaus(check: Check) -> None:
     for beta, time in walked.items():
         check.show(f"particles, n = 32: collapse time at beta = {beta:g}", time)
     check.show("plateau formula over the exact time at beta = 15, n = 2000", float(plateau_time(15.0, 2000) / exact[-1]))
-    check.note("The slowness at large beta is the plateau, of order e^beta; the final rate is 2, not of order e^-beta.")
+    check.note(
+        "At large beta the collapse is slow because of a plateau of length e^beta. The final rate is 2 and not of order e^-beta."
+    )
 
 
 def particle_collapse(beta: float, tokens: int) -> float:
@@ -343,8 +345,8 @@ def phase_diagrams(check: Check) -> None:
         f"largest mean share of close pairs in ensembles C, D at t = 30, {draws} systems", largest(shares["CD"]), 0.6
     )
     check.note(
-        "Ensembles have d = 128. Ensemble B has V = G G^T / d: a symmetric Gaussian matrix is never positive semidefinite at this "
-        "size."
+        "The ensembles have d = 128. In ensemble B, V = G G^T / d, because a symmetric Gaussian matrix is practically never positive "
+        "semidefinite at this size."
     )
 
 
@@ -367,8 +369,8 @@ def ensemble_share(name: Ensemble, beta: float, draws: int, step: float) -> tupl
 
 @claim("J28", AREA, CircleMeanField, figure="instability-spectrum", items=("J-65", "J-69"))
 def mean_field(check: Check) -> None:
-    """With many tokens the density on the circle solves a continuity equation, and the uniform law breaks into about argmax sigma_k
-    clusters.
+    """With many tokens the density on the circle solves a continuity equation. The uniform density is unstable, and the tokens form about
+    k clusters, where k is the degree of the harmonic with the largest growth rate sigma_k.
 
     The check compares the equation with particles. It compares two solvers with each other, with linear growth rates and with a closed
     form. It also counts the clusters that independent uniform tokens begin to form, as maxima of their smoothed density shortly before
@@ -493,7 +495,7 @@ def seen_clusters(beta: float, tokens: int, seed: int) -> int:
 
 @claim("J29", AREA, ResidualFlow, figure="residual-depth", items=("J-62",))
 def residual_networks(check: Check) -> None:
-    """A residual network with steps T/L is the Euler scheme of a neural ODE, with error of order 1/L.
+    """A residual network of L layers with steps T/L is Euler's method for a differential equation, with an error of order 1/L.
 
     The check measures the order in the number of layers without noise, and compares the means over noisy weights with the equation.
     """
@@ -508,7 +510,7 @@ def residual_networks(check: Check) -> None:
     )
     check.show("error of 20 layers", float(errors[0]))
     check.show("error of 160 layers", float(errors[3]))
-    check.note("The step has to be T/L: a network without it does not tend to the differential equation.")
+    check.note("The step has to be T/L. A network without this factor does not tend to the differential equation.")
 
 
 # -- landscapes ---------------------------------------------------------------------------------------------------
@@ -518,7 +520,7 @@ Array_landscapes = NDArray[np.float64]
 
 @claim("J35", "Transformers", SingleCluster, figure="token-saddles", items=("J-67",))
 def strict_saddles(check: Check) -> None:
-    """At beta = 0 every critical point other than consensus is a strict saddle, with explicit rates.
+    """At beta = 0 every critical point at which the tokens do not all coincide is a strict saddle, with explicit rates.
 
     The check compares the explicit spectra with the Jacobian of the flow, computed by differences. It also measures the escape of tokens
     that start close to a saddle.

@@ -71,7 +71,7 @@ def general_process(check: Check) -> None:
         check.above("distance of this network from the Gaussian model, in standard errors", abs(to_gaussian), 4)
         for name, number in errors.items():
             check.show(name, number)
-    check.note("the square loss is solved exactly; the nonlinear process is sampled, which adds the stated accuracy")
+    check.note("The square loss is solved exactly. The nonlinear process is sampled, which causes the stated accuracy.")
 
 
 def square_gap() -> float:
@@ -290,8 +290,8 @@ def two_time_equations(check: Check) -> None:
         "pure noise: C_d(6, 0)", float(noise.solve(("same_neuron_correlation",)).values["same_neuron_correlation"][-1])
     )
     check.note(
-        "The sign of the residual covariance, the multiplier nu and the split of the instantaneous response are derived here; the "
-        "theory page explains them."
+        "Three parts of the equations are derived in limitlab: the sign of the residual covariance, the multiplier nu, and the part of "
+        "the response without delay. The theory page explains them."
     )
 
 
@@ -384,7 +384,7 @@ PAIRS = ((2.0, 0.0), (2.0, 1.0), (1.0, 0.0))
 
 
 def drawn_responses(law: TwoLayerDynamics, size: int, draws: int) -> Array:
-    """Return R_d(t, s) and R_o(t, s) of every draw, as an array of shape (2, draws, number of `PAIRS`)."""
+    """Return the responses of a neuron to itself and to another neuron in every draw, shape (2, draws, number of `PAIRS`)."""
     from limitlab.laws.dmft._finite.training import gradient_flow, kicked_responses
 
     rows = []
@@ -399,7 +399,7 @@ def drawn_responses(law: TwoLayerDynamics, size: int, draws: int) -> Array:
 
 
 def response(law: TwoLayerDynamics, symbol: str, time: float, earlier: float) -> float:
-    """Return R_d or R_o at two times, extrapolated from three grids."""
+    """Return the response of a neuron to itself or to another neuron at two times, extrapolated from three grids."""
     levels = []
     for steps in (50, 100, 200):
         functions = law.two_time(steps)
@@ -418,7 +418,8 @@ def response(law: TwoLayerDynamics, symbol: str, time: float, earlier: float) ->
     items=("L-19", "D-17", "D-19"),
 )
 def growing_second_layer(check: Check) -> None:
-    """On pure noise with a free second layer a = sqrt(m) gamma(t/m), linear at first and saturating at gamma_GF along an adiabatic curve.
+    """On pure noise a trained second layer is a = sqrt(m) gamma(t/m). The function gamma grows linearly at first and tends to gamma_GF
+    along an adiabatic curve.
 
     Compared: a = sqrt(m) gamma(t / m) for several m and two starts with the adiabatic curve, and widths extrapolated to infinity.
     """
@@ -516,8 +517,9 @@ EARLY = (10, 20, 40, 80, 160)
     "D6", AREA, TwoLayerDynamics, figure="two-layer-timeline", items=("L-14", "L-15", "L-20", "D-4", "D-20", "D-25", "D-26")
 )
 def timeline(check: Check) -> None:
-    """For a single index the network learns the direction at t = O(1), with equal test and train error; at t = O(m) it overfits
-    and unlearns, where the overlap of the weights vanishes like m^-1/2 and that of the function, a v, does not.
+    """If the target depends on a single direction, the network learns this direction at t = O(1), with equal test and train error.
+    At t = O(m) it overfits, and the overlap v of the weights falls again and vanishes like m^-1/2. The overlap a v of the output with
+    the direction does not vanish.
 
     Measured: learning at t = O(1), where the inner product of two neurons is that of their projections on the direction up to order
     1/m, and overfitting and unlearning at t = O(m). The local exponents of v(4m) in m are extrapolated to
@@ -577,7 +579,7 @@ def check_products(check: Check, early: Sequence[xr.Dataset], late: Sequence[xr.
 
 
 def check_unlearning(check: Check, widths: Sequence[int], late: Sequence[xr.Dataset]) -> None:
-    """Check the scaling of the overlap at t = 4m with the width, and the overlap at t = 16m for ten neurons."""
+    """Check how the overlap at t = 4m depends on the width m, and the overlap at t = 16m for ten neurons."""
     overlap, second = (np.array([float(path[name][2]) for path in late]) for name in ("overlap", "second_layer"))
     local, product = np.diff(np.log(overlap)) / np.log(2), overlap * second
     check.below("unlearning: largest change of the local exponent of v(4m) in m", largest(np.diff(local)), 0)
@@ -652,7 +654,8 @@ def late_networks(check: Check, model: str, how: str) -> None:
 
 @claim("D8", AREA, TwoLayerDynamics, figure="two-layer-stopping", items=("L-15", "D-1", "D-2"))
 def scale_of_the_start(check: Check) -> None:
-    """A mean-field start with early stopping generalises best; a lazy start overfits.
+    """A start with a second layer of order one and early stopping has the smallest test error. A network with a large second layer at
+    the start (lazy training) overfits.
 
     Measured: early stopping from small and large second layers. A lazy network moves along its tangent kernel, whose rates are proportional
     to the square of the scale. The check measures this exponent at large scales, in the time in which the train error halves.
@@ -759,8 +762,8 @@ def growth_bounds(check: Check) -> None:
 
 @claim("D17", AREA, TwoLayerDynamics, items=("L-15",))
 def tangent_kernel(check: Check) -> None:
-    """A network with a large second layer is kernel regression with its tangent kernel; a network that starts with a second layer of
-    order one is not, at t = O(m) and n proportional to m d, although its kernel keeps its shape.
+    """A network with a large second layer is kernel regression with its tangent kernel. A network that starts with a second layer of
+    order one is not equal to kernel regression at t = O(m) and n proportional to m d, although its kernel keeps its shape.
 
     Measured for tanh networks in 45 dimensions, on new inputs: the distance of the outputs from gradient flow with the tangent kernel of an
     earlier time, over their change since that time. From a large second layer a (and without the output at the start) this distance falls
@@ -873,7 +876,7 @@ def growth_constants(law: TwoLayerDynamics, width: int) -> Growth:
 
 
 def mean_field_growth() -> float:
-    """Return C_0 of the mean-field equations for the single index."""
+    """Return the constant C_0 of the growth of the second layer in the mean-field equations for the single index."""
     times = np.geomspace(0.05, 40, 200)
     law = MeanFieldSingleIndex(times=tuple(map(float, times)), **SINGLE_INDEX)
     a, start = law.theory().second_layer.values, law.start_second_layer
@@ -891,7 +894,8 @@ def drawn_bounds(draws: int) -> tuple[float, float]:
 
 @claim("D10", AREA, MeanFieldSingleIndex, PopulationFlow, items=("D-4", "D-20", "D-24"))
 def mean_field_equations(check: Check) -> None:
-    """Mean-field equations, two-dimensional from a symmetric start, with an error of at most max(1/m, 1/d, d/n)^(1/2).
+    """From a symmetric start a network follows mean-field equations for two numbers, with an error of at most
+    max(1/m, 1/d, d/n)^(1/2).
 
     Compared: the two-dimensional mean-field equations with finite widths, for finitely and for infinitely many samples.
     """
@@ -972,14 +976,14 @@ def interpolation_threshold(check: Check) -> None:
     for m, x in zip(widths, exponents[:-1], strict=False):
         check.show(f"local exponent from m = {m}", x)
     check.note(
-        "The closed form is a conjecture. The located value is the limit of a sequence over octaves of time, and its error is the "
-        "distance to the last octave. Mixed kernels are shown, not judged. Local exponents fall towards -1."
+        "The closed form is a conjecture. The located value is the limit of a sequence over times that double, and its error is the "
+        "distance to the last term. The claim does not depend on the numbers for mixed kernels. Local exponents fall towards -1."
     )
 
 
 @claim("D4", AREA, InterpolationTransition, figure="interpolation-relaxation", quick_decides=False, items=("D-15", "D-16"))
 def relaxation(check: Check) -> None:
-    """The relaxation time diverges as a power law on the interpolating side of gamma_GF (exponent open).
+    """The relaxation time diverges as a power of gamma - gamma_GF for gamma above the threshold gamma_GF (the exponent is not known).
 
     Measured: the rate r of a train error that falls like e^(-r t) t^-b, at several gamma above gamma_GF and at several ratios alpha of
     samples to weights below the threshold in alpha. A power law with free exponent and free threshold is fitted, and its threshold is
@@ -1050,8 +1054,8 @@ def _misfit(x: Array, y: Array) -> float:
 
 @claim("D13", AREA_DMFT, FirstOrderDynamics, figure="universality", items=("D-6", "D-10"))
 def universality(check: Check) -> None:
-    """Independent sub-Gaussian entries in place of Gaussian ones give the same limit when the target is spread over the
-    coordinates, and another one when it is not.
+    """Inputs with independent sub-Gaussian entries have the same limit as Gaussian inputs if the target is spread over the coordinates.
+    If the target depends on a single coordinate, the limits differ.
 
     Compared for tanh regression on signs at d = 400: norm and overlap after 20 steps with the Gaussian law, also for a sparse target,
     which has to disagree.
@@ -1181,8 +1185,8 @@ def sgd_risks(a: Array, w: Array, times: tuple[float, ...], noise: float) -> tup
 
 @claim("D14", AREA_DMFT, MiddleRegime, TwoLayerDynamics, figure="middle-regime", items=("D-18",))
 def three_time_scales(check: Check) -> None:
-    """Pure noise with a(0) = O(1) has three time scales, 1, sqrt(m) and m; in the middle one the weights climb a spherical
-    spin model whose threshold energy is the slope of the slow growth.
+    """Training on pure noise from a second layer a(0) = O(1) has three time scales, 1, sqrt(m) and m. At times of order sqrt(m) the
+    weights follow the gradient ascent of a spherical spin model, whose threshold energy determines the slope of the later growth.
 
     Compared: two-layer equations at growing width with the three regimes, the spin model and its late energy with Gaussian tensors.
     """
@@ -1228,7 +1232,7 @@ def three_time_scales(check: Check) -> None:
 
 
 def first_regime(width: int) -> tuple[float, float]:
-    """Return the largest gaps of R_+(t, 0) from its exponential and of R_-(t, 0) from 1 for t <= 2, at alpha = 1/2, h = (q + q^3)/2."""
+    """Return two gaps for t <= 2, of the mean neuron's response from its exponential and of the other neurons' response from 1."""
     law = TwoLayerDynamics(
         width=width,
         sample_ratio=width / 2,

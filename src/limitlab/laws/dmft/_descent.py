@@ -80,7 +80,7 @@ def descent_correlations(
     paths: int = 4000,
     seed: int = 0,
 ) -> DescentCorrelations:
-    """Solve the discrete-time equations (1) to (6).
+    """Solve the discrete-time equations (1) to (6) of docs/theory/first_order.md.
 
     Parameters
     ----------

@@ -195,7 +195,7 @@ def cross_ratio(width: int, draws: int, outputs: int = 12) -> tuple[float, float
 
 
 def kernel_errors(widths: tuple[int, ...], draws: int, layers: int, activation: str) -> list[float]:
-    """Return the root mean square of |K - Theta| / |Theta| over networks, by width."""
+    """Return the relative root mean square distance of the tangent kernels of networks from their limit, by width."""
     limit = ntk(POINTS, layers=layers, activation=activation, bias_std=0.3)
     errors = []
     for width in widths:
@@ -255,7 +255,7 @@ def drift(check: Check) -> None:
         check.show(f"largest movement of the hidden weights, operator norm over sqrt(m), at width {m}", row.hidden)
         check.show(f"largest movement of the last weights, operator norm over sqrt(m), at width {m}", row.last)
     check.note(
-        "The decrease is steeper than the exponent -1/2 of the usual proof, which is the exponent of the kernel at the start."
+        "The change of the kernel falls faster with the width than its fluctuation at the start, which has the exponent -1/2."
     )
 
 
@@ -590,7 +590,7 @@ def orders_of_the_bounds(check: Check) -> None:
     check.show("exponents of the deviation in d at fixed n/d and m/d", ", ".join(f"{value:.2f}" for value in deviations))
     growth = log_slope(shares, [runs[last, share][1] for share in shares]).value
     check.show(f"exponent of the deviation in n at d = {last}", growth)
-    check.note("The deviation is far below its bound: its measured exponent in n is below 5/2.")
+    check.note("The deviation is far below its bound. Its measured exponent in n is below 5/2.")
 
 
 def start_terms(d: int, n: int, width: int, alpha: float, seeds: int) -> Array:

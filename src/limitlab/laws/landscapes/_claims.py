@@ -117,8 +117,8 @@ eigenvalues are so close to 0 that they count as flat.
 
 @claim("J31", "Implicit bias, interpolation, spectra", figure="hessian-inertia", items=("J-16",))
 def hessian_signs(check: Check) -> None:
-    """An overparametrised network has a number of negative Hessian eigenvalues of the order of the input dimension at a
-    random start (half of all, at fixed width), and p - n flat directions at interpolation.
+    """At a random start the Hessian of a network with more parameters than samples has a number of negative eigenvalues of the order of
+    the input dimension (half of all eigenvalues at fixed width). At interpolation p - n eigenvalues are 0.
 
     Checked: counts at random starts, at interpolation and close to it, and the curvature on the kernel of the Jacobian.
     """
@@ -161,7 +161,10 @@ def hessian_signs(check: Check) -> None:
         10,
     )
     check.show("negative eigenvalues at residual 1", far)
-    check.note("The source's 'order of the input dimension' is (N/2) d at width N, which is half of all parameters.")
+    check.note(
+        "The source says that the number of negative eigenvalues is of the order of the input dimension. It is (N/2) d at width N, "
+        "which is half of all parameters."
+    )
 
 
 # -- mean field ends ----------------------------------------------------------------------------------------------
@@ -207,7 +210,7 @@ def no_spurious_minima(check: Check) -> None:
     check.show("half time of mode 4 per factor 10 (modes interact: not asserted)", growth[3])
     check.show("its law", laws[3])
     check.show("descents", sum(map(len, ends)))
-    check.note("The source quotes the statement about landscapes. The exact dynamics is an addition.")
+    check.note("The source contains the statement about landscapes. The exact dynamics is an addition of limitlab.")
 
 
 def numerical_index(
@@ -256,8 +259,8 @@ def half_time_growth(spectrum: tuple[float, ...], draws: int) -> list[float]:
 
 @claim("L11", _AREA, WidthDoubleDescent, figure="five-layers", quick_decides=False, items=("L-10", "T-3"))
 def five_layers(check: Check) -> None:
-    """Five layers with quadratic hinge loss interpolate below p = n, where the test loss peaks before it falls again (qualitative,
-    because the threshold depends on the optimiser).
+    """Networks of five layers with quadratic hinge loss interpolate below p = n. The test loss has a peak there and falls again for
+    larger p. (The claim is qualitative, because the threshold depends on the optimiser.)
 
     Measured: a sweep of widths on the digits with wrong labels, by Levenberg-Marquardt on the unsatisfied margins.
     """

@@ -57,7 +57,7 @@ def particles_follow_the_equation(check: Check) -> None:
 
 
 def risk_gaps(law: MeanFieldParticles, size: int, draws: int, time: float) -> Array:
-    """Return R_N(t) - R(t) for independent networks."""
+    """Return the difference between the risk over time and its limit, for independent networks."""
     from limitlab.laws.mean_field._training import flow_risks
 
     start = law.start_mean + law.start_std * np.random.default_rng([size, draws]).standard_normal((draws, size))
@@ -328,7 +328,7 @@ def residuals_follow_the_kernel(check: Check) -> None:
 
 
 def slope_ratios(initialisation: str, networks: int, gap: float = 1e-3) -> list[float]:
-    """Return the measured slope of |u|^2 over <u, H u> at three times, for several networks far from the lazy regime."""
+    """Return the measured decrease of the squared residual over its predicted decrease, for networks far from the lazy regime."""
     law = OutputScale(initialisation=initialisation, scale=1.0)
     (x, y), ratios = law.data(), []
     for seed in range(networks):

@@ -260,7 +260,7 @@ def models_by_exponent() -> dict[int, SphericalSGD]:
 
 
 def critical_ratio(order: int, size: int) -> float:
-    """Return alpha_c, the order of samples over dimension that the search needs, which is 1, log N or N^(k-2)."""
+    """Return the order of samples over dimension that the search needs, 1, log N or N^(k-2) for information exponent k."""
     return (1.0, math.log(size))[order - 1] if order <= 2 else float(size) ** (order - 2)
 
 
@@ -274,7 +274,7 @@ def enough_samples(order: int, size: int) -> tuple[float, float]:
 
 
 def too_few_samples(order: int, size: int) -> tuple[float, float]:
-    """Return samples over dimension well below alpha_c, and a step that is of order 1 (k <= 2) or of their power -1/2 (k >= 3)."""
+    """Return samples over dimension that are too few for the search, and a step of order 1 or of their power -1/2."""
     if order <= 2:
         return (1 / math.log(size), 0.5) if order == 1 else (0.1 * math.log(size), 0.3)
     ratio = {3: math.log(size), 4: float(size)}[order]
@@ -351,7 +351,7 @@ def strong_recovery(check: Check) -> None:
 
 
 def check_few_samples(check: Check, models: dict[int, SphericalSGD]) -> None:
-    """Measure the largest overlap and the variance of the last one with samples well below alpha_c N."""
+    """Measure the largest overlap and the variance of the last one with too few samples for the search."""
     quick = {1: (100, 400, 1600), 2: (100, 400, 1600), 3: (100, 400), 4: (50, 200)}
     full = {1: (100, 400, 1600), 2: (100, 400, 1600), 3: (100, 400, 1600), 4: (75, 300)}
     runs = {1: 100, 2: 1000, 3: 300, 4: 100} if check.quick else {1: 400, 2: 8000, 3: 4000, 4: 400}
@@ -399,7 +399,7 @@ def check_few_samples(check: Check, models: dict[int, SphericalSGD]) -> None:
 
 
 def early_drift(law: SphericalSGD, order: int, size: int, time: float) -> float:
-    """Return the leading change of N E m^2 by the drift c m^(k-1) of exponents k >= 3, from a uniform start on the upper half."""
+    """Return the leading change of N times the mean squared overlap m by the drift c m^(k-1) for information exponents k >= 3."""
     moment = 2 ** (order / 2) * math.gamma((order + 1) / 2) / math.sqrt(math.pi)  # E |u|^k of a standard Gaussian u
     return 2 * law.information_exponent().push * time * size ** (1 - order / 2) * moment
 
@@ -559,7 +559,7 @@ def directional_error(check: Check) -> None:
 
 
 def noise_sums(rng: np.random.Generator, law: OnlinePCA, steps: int, runs: int) -> Array:
-    """Return partial sums (runs, steps) of <grad H, v0> at overlap 0, for samples of online PCA."""
+    """Return partial sums (runs, steps) of the gradient noise along the hidden direction at overlap 0, for online PCA."""
     z = math.sqrt(1 + law.snr) * rng.standard_normal((runs, steps))
     return np.asarray(
         np.cumsum(2 * rng.standard_normal((runs, steps)) * z, axis=1)
@@ -623,7 +623,7 @@ def phase_dynamics() -> EffectiveDynamics:
 
 
 def placed(u: Any, size: int) -> Array:
-    """Return weights with the statistics u = (m, q)."""
+    """Return weights with the given overlap and squared orthogonal length."""
     x = np.zeros(size)
     x[:2] = u[0], math.sqrt(u[1])
     return x
@@ -687,7 +687,7 @@ def pooled(ratios: Array) -> tuple[float, float]:
 
 
 def phase_paths(rng: np.random.Generator, size: int, start: Array, times: Array, runs: int) -> Array:
-    """Return (m, q) of runs of SGD on phase retrieval with full vectors, shape (runs, times, 2)."""
+    """Return overlap and squared orthogonal length of SGD on phase retrieval with full vectors, shape (runs, times, 2)."""
     x = np.tile(placed(start, size), (runs, 1))
     rows, done = [], 0
     for mark in np.round(times * size / PHASE_STEP).astype(int):
@@ -846,7 +846,8 @@ def spiked_transition(check: Check) -> None:
     residual = float(half.runs(half.draw(4000, 0), np.array([time]))[:, 0, 1].mean())
     check.near("q(0.4) at c = 1/2 (with q^2 - c: 0.714)", residual, 0.5561, 0.01)
     check.note(
-        "Correction: dq = -8 q (q - c) dt. With q^2 - c the fixed point of the residual would be sqrt(c) instead of c."
+        "Correction of the source: the squared orthogonal length q follows dq = -8 q (q - c) dt. With q^2 - c its fixed point would be "
+        "sqrt(c) instead of c."
     )
 
 
@@ -901,7 +902,7 @@ def xor(check: Check) -> None:
         seeds=150 if few else 600,
         together=True,
     )
-    check.note("Correction: p_4 = 3/32, not 3/27.")
+    check.note("Correction of the source: four neurons capture all clusters with the probability p_4 = 3/32, not 3/27.")
 
 
 def failures(width: int, size: int, networks: int) -> tuple[float, float]:
@@ -921,8 +922,7 @@ def failures(width: int, size: int, networks: int) -> tuple[float, float]:
 
 @claim("J32", AREA, SpikedTensor, OnlinePCA, figure="growth-exponents", items=("J-29", "J-37"))
 def growing_moments(check: Check) -> None:
-    """The examples satisfy the moment conditions of the limit theorems, and steps of order 1/N are the largest localizable
-    ones for the spiked matrix.
+    """The examples satisfy the moment conditions of the limit theorems. For the spiked matrix no step longer than order 1/N does.
 
     The check compares fitted growth exponents with their bounds (by quadrature for phase retrieval). A heavy-tailed control must fail.
     """
@@ -962,8 +962,8 @@ def growing_moments(check: Check) -> None:
     )
     check.show("Student inputs: exponents of E|H|^5", ", ".join(f"{exponents.norm_fifth:.2f}" for exponents in heavy))
     check.note(
-        "Corrections of the source: the remark on the sign of the slope belongs to assumption B. Its Jensen inequality is a lower "
-        "bound. Localizability needs the Hessian of the statistic, not of the loss."
+        "Corrections of the source: the remark on the sign of the slope belongs to assumption B. The inequality that the source "
+        "derives from Jensen's inequality is a lower bound. The moment conditions contain the Hessian of the statistic, not of the loss."
     )
 
 
@@ -1112,7 +1112,8 @@ def large_deviations(check: Check) -> None:
         for size, value in zip(sizes, curve, strict=True):
             check.show(f"rate at step 1/{size}, {name} noise", value)
     check.note(
-        "Counting would need more than 1e20 runs. Correction: the interpolated path of the source is X_k + (t/step - k)(X_{k+1} - X_k)."
+        "An estimate by counting runs would need more than 1e20 runs. Correction of the source: the path that interpolates between the "
+        "steps is X_k + (t/step - k)(X_{k+1} - X_k)."
     )
 
 

@@ -84,8 +84,8 @@ def law_of_eigenvalues(check: Check) -> None:
     check.between("exponent of the inversion error in the height", inversion_rate, 0.7, 1.2)
     check.show("residual of the equation with 1/ratio instead", printed)
     check.note(
-        "Entries are signs. The ratio is dimension over samples. A statement of the law with samples over dimension, or with "
-        "1/ratio in the self-consistency equation, describes a different matrix. Its distances to the drawn spectra are shown."
+        "The entries are random signs, and the ratio is dimension over samples. If the law is stated with samples over dimension, or "
+        "with 1/ratio in the self-consistency equation, it describes a different matrix. Its distances to the drawn spectra are shown."
     )
 
 
@@ -197,7 +197,7 @@ def _form_spread(entries: str, sizes: Sequence[int], draws: int) -> tuple[Array,
 @claim("J7", AREA, MarchenkoPastur, figure="spectral-edges", items=("J-9", "J-14"))
 def edges(check: Check) -> None:
     """The extreme non-zero eigenvalues tend to the edges (1 -+ sqrt(gamma))^2, at distances of order p^(-2/3). The smallest
-    is eventually above every constant below the edge, but below the edge with probability 0.168.
+    is above every constant that is smaller than the edge once p is large enough, but it is below the edge with probability 0.168.
 
     The check measures the rates of both extremes and how often the smallest is below the edge or clearly below it. It also tests the
     model that draws the extremes. Entries are Gaussian there. For signs and for Student variables with five degrees of freedom, the check
@@ -324,5 +324,5 @@ def conditioning(check: Check) -> None:
 
 
 def inverse_trace(X: Array) -> float:
-    """Return tr (X'X)^+."""
+    """Return the trace of the pseudo-inverse of X'X."""
     return float((np.linalg.svd(X, compute_uv=False) ** -2.0).sum())

@@ -161,7 +161,11 @@ def figure(
     ] = None,
     formats: Annotated[
         str | None,
-        typer.Option("--format", metavar="NAMES", help="Comma list of png, svg and pdf; one file each, next to FILE."),
+        typer.Option(
+            "--format",
+            metavar="NAMES",
+            help="One or several of png, svg and pdf, separated by commas; one file each, next to FILE.",
+        ),
     ] = None,
     full: Annotated[bool, typer.Option("--full", help="Run larger experiments, for smaller error bars.")] = False,
     data: Annotated[bool, typer.Option("--data/--no-data", help="Also save the numbers of the figure, as .csv.")] = True,
@@ -219,7 +223,9 @@ def report(
     quick: Annotated[bool, typer.Option("--quick/--full", help="Small experiments (minutes), or the full checks.")] = True,
     law_names: Annotated[
         str | None,
-        typer.Option("--laws", metavar="LIST", help="Comma list of laws, files and folders with laws (default: all laws)."),
+        typer.Option(
+            "--laws", metavar="LIST", help="Laws, files and folders with laws, separated by commas (default: all laws)."
+        ),
     ] = None,
     workers: Annotated[int | None, typer.Option("--workers", min=1, help="Processes (default: one per core).")] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Compute everything again, and store nothing.")] = False,

@@ -41,7 +41,8 @@ def feature_learning(width: int) -> TwoLayerDynamics:
     items=("L-13", "L-14", "L-15"),
 )
 def feature_learning_wins(check: Check) -> None:
-    """The tangent (kernel) solution is statistically suboptimal; feature learning has an excess risk below the least one of kernels.
+    """The solution with the tangent kernel is not statistically optimal. With feature learning the excess risk is below that of every
+    kernel method.
 
     The excess risk of the best kernel, in closed form, is never below F*^2. The two-layer law is below F*^2 during gradient flow, and
     its excess risk falls with n/d.
