@@ -132,7 +132,7 @@ class MiddleRegime(PureNoise):
     # Degrees two and three, a start that is not 1
     points = (dict(kernel=(0.0, 0.5, 0.3, 0.2), start_second_layer=0.8, x=(0.5, 1.5)),)
     headline = Headline(
-        "Neurons forget their start while outputs grow",
+        "Neurons turn away while outputs grow",
         x="x",
         over=(0.0, 4.0, 41),
         show=("second_layer", "correlation_with_start"),

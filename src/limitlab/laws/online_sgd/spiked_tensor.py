@@ -161,7 +161,7 @@ class SpikedTensor(_Spiked):
         dict(order=2, snr=2.0, step=0.7, start_overlap=0.5, start_residual=1.2),
     )
     headline = Headline(
-        "Below a critical strength SGD forgets the signal",
+        "Below a critical strength SGD loses the signal",
         x="times",
         over=(0.0, 3.0, 101),
         show=("overlap",),
