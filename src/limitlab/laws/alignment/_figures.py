@@ -341,6 +341,7 @@ ITEMS = {
     "alignment-mixture": ("J-48", "J-52"),
     "alignment-spectra": ("J-49",),
     "alignment-clusters": ("J-57",),
+    "alignment-xor": ("J-57",),
     "alignment-entries": ("J-53",),
     "alignment-layers": ("J-55",),
     "alignment-lambda": ("J-49",),
