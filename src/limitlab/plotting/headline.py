@@ -32,7 +32,7 @@ BINS = 45
 """Number of bars of a histogram."""
 SETTING_LINE, LONGEST_SETTING = 95, 180
 """Characters of one line of the setting below the panel, and of the whole setting."""
-LONG_LABEL = 34
+LONG_LABEL = 28
 """Characters of a label of the vertical axis above which its letters are smaller."""
 LEGEND_LINE = 62
 """Characters of one line of the legend above a panel with a width of five inches. The line of an entry counts as six characters."""
@@ -152,7 +152,7 @@ class HeadlineView:
                 continue
             label = self.y_labels[names[panel]] if self.panels or len(names) == 1 else ""
             finish(each, self.x_label if panel == len(axes) - 1 else "", label, legend=False)
-            if len(label) > LONG_LABEL:
+            if _visible(label) > LONG_LABEL:
                 each.yaxis.label.set_fontsize(0.8 * RC["axes.labelsize"])
             if panel == 0:
                 _legend_above(each, self.marks)
@@ -360,7 +360,7 @@ def _legend_above(axes: Axes, marks: Sequence[Landmark]) -> None:
         labels.append(label)
     if not labels:
         return
-    lengths = [len(re.sub(r"\\[a-zA-Z]+", "x", re.sub(r"[${}_^]", "", label))) + 6 for label in labels]
+    lengths = [_visible(label) + 6 for label in labels]
     room = LEGEND_LINE * axes.bbox.width / axes.figure.dpi / 5
     columns = next((n for n in range(len(labels), 1, -1) if _legend_length(lengths, n) <= room), 1)
     axes.legend(
@@ -376,6 +376,16 @@ def _legend_above(axes: Axes, marks: Sequence[Landmark]) -> None:
         columnspacing=1.4,
         handlelength=1.7,
     )
+
+
+def _visible(label: str) -> int:
+    r"""Return the number of characters of a label that are drawn.
+
+    >>> _visible(r"test error $E_{\mathrm{test}}$")
+    16
+    """
+    plain = re.sub(r"\\(mathrm|text|operatorname|mathbb|mathcal|hat|bar)(?![a-zA-Z])|[${}_^]", "", label)
+    return len(re.sub(r"\\[a-zA-Z]+", "x", plain))
 
 
 def _legend_length(lengths: Sequence[int], columns: int) -> int:

@@ -207,8 +207,8 @@ def _listed(law: type[Law], view: Headline, name: str, start: Any) -> tuple[Any,
 # -- views at the values of the sliders -----------------------------------------------------------------------------------
 
 
-class OutOfTime(Exception):
-    """Raised inside a computation that exceeds the time of its law."""
+class OutOfTime(BaseException):
+    """Raised inside a computation that exceeds the time of its law. No handler of errors inside the computation catches it."""
 
 
 @contextmanager
@@ -259,8 +259,8 @@ class _Views:
             with _time_limit(left):
                 try:
                     view = headline_view(self.law, points=self.vary_points, **changes)
-                except Exception as error:
-                    if isinstance(error, OutOfTime) or not self.vary_points:
+                except Exception:
+                    if not self.vary_points:
                         raise
                     view = headline_view(self.law, points=False, **changes)  # only the experiment may be impossible
         except OutOfTime:
