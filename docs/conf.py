@@ -25,6 +25,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "sphinxcontrib.bibtex",
     "laws_table",  # what pages say of laws and names, from the declarations
+    "live_figures",  # headline views with sliders on theory pages, and the cards of all laws
     "law_parameters",  # a law's parameters, from its metadata
     "plain_docstrings",  # our docstrings are plain text with code in backticks
     "short_entries",  # what entries share is said once, types are short

@@ -27,6 +27,7 @@ import xarray as xr
 from limitlab._core.about import bibliography
 from limitlab._core.declaration import KINDS, Parameter
 from limitlab._core.draws import is_builtin
+from limitlab._core.headline import headline_of
 from limitlab._core.law import Law
 from limitlab._core.results import NOT_STATED, scale_of
 from limitlab._core.vocabulary import FORMER_NAMES
@@ -73,6 +74,7 @@ def check_law(law: Law | type[Law], sizes: Sequence[int] | None = None, seeds: i
         "refusals": lambda: _refusals(first),
         "names": lambda: _names(first, size),
         "round trip": lambda: _round_trip(first),
+        "headline view": lambda: _headline(type(first)),
         "theory": lambda: _theory(first),
         "accuracy": lambda: _accuracy(first),
         "array form": lambda: _array_form(first),
@@ -219,6 +221,17 @@ def _round_trip(law: Law) -> None:
     assert hash(law) == hash(law.replace()), "equal laws must have equal hashes"
 
 
+def _headline(law: type[Law]) -> None:
+    """Check the names in the headline view of a law, and that its lines are finite numbers or infinite limits."""
+    view = headline_of(law)
+    replaced = hasattr(law, "headline_line")
+    assert replaced or view.x == "size" or view.x in law.parameters(), f"headline: there is no parameter {view.x!r}"
+    assert replaced or set(view.show) <= set(law.all_outputs()), f"headline: {view.show} are not all observables"
+    unknown = {*view.at, *view.sliders, *(view.curves or ())[:1]} - set(law.parameters())
+    assert not unknown, f"headline: there are no parameters {sorted(unknown)}"
+    assert law.headline is None or len(view.finding.split()) <= 8, "headline: the finding has more than eight words"
+
+
 # -- the prediction -----------------------------------------------------------------------------------------------------
 
 
@@ -240,7 +253,7 @@ def _theory(law: Law) -> None:
 
 
 def true_errors(law: Law) -> dict[str, tuple[float, float]]:
-    """Return by observable the change when the law is solved more accurately, and the numerical error that it states.
+    """Return for each observable its change when the law is solved more accurately, and the stated numerical error.
 
     An error that is not stated is infinite.
 

@@ -371,8 +371,8 @@ def page(fates: Sequence[Fate]) -> str:
 
 Which checks fail if a line of the code is wrong, and which claims fail if their statement is false? This page is written by
 `python tests/faults/plant.py --page FILE --out docs/trust_faults.md` from the answers of earlier runs. Each row is one change of one line
-in a copy of the package. "caught" means that the check failed. Another word is the result with which the check passed. An empty cell
-means that this check was not asked, mostly because a cheaper check had already failed.
+in a copy of the package. "caught" means that the check failed and thereby detected the fault. Another word is the result of a check that
+did not detect the fault. An empty cell means that this check was not run, mostly because a faster check had already detected the fault.
 
 {summary(fates).replace(chr(10), chr(10) * 2)}
 

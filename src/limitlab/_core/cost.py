@@ -135,7 +135,7 @@ def limits(
     Parameters
     ----------
     memory
-        Bytes, or a text such as "16GB"; "none" lifts the limit, None does not change it.
+        Bytes, or a text such as "16GB". The text "none" removes the limit, and None does not change it.
     time, patience
         Seconds, or texts such as "90s", "30min", "100h".
 

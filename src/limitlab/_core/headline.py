@@ -19,13 +19,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-
-if TYPE_CHECKING:
-    from limitlab._core.declaration import Declaration
 
 __all__ = ["Headline", "Mark"]
 
@@ -59,7 +56,7 @@ class Mark:
     label: str
     each: bool = False
 
-    def position(self, law: Declaration) -> float:
+    def position(self, law: Any) -> float:
         """Return the position of the landmark for a law."""
         return float(self.value(law) if callable(self.value) else self.value)
 
@@ -136,7 +133,7 @@ class Headline:
         return np.unique(np.round(grid)) if self.whole else grid
 
 
-def headline_of(law: type[Declaration]) -> Headline:
+def headline_of(law: type[Any]) -> Headline:
     """Return the headline view that a law declares, or one that is derived from its declaration.
 
     The derived view shows the first observable along the first coordinate with several values, or else along the first number that the
@@ -146,8 +143,9 @@ def headline_of(law: type[Declaration]) -> Headline:
     >>> headline_of(Ridge).x
     'ratio'
     """
-    if law.headline is not None:
-        return law.headline
+    declared: Headline | None = law.headline
+    if declared is not None:
+        return declared
     metas, show = law.parameters(), tuple(law.outputs())[:1]
     derived = Headline(law.title(), x="size", over=(10.0, 1000.0, 41), scale="log", show=show)
     for name, meta in metas.items():

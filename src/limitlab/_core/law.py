@@ -18,6 +18,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import math
+import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
@@ -121,7 +122,7 @@ class Law(Declaration):
         served = self.array_parameters()
         arrays = self._checked(grid, served, "the prediction")
         try:
-            with resumable(lambda: computation_hash(self, arrays)):
+            with resumable(lambda: computation_hash(self, arrays)), quiet_at_extremes(self, arrays):
                 values = self.predicted(**self._arguments(arrays, served))
         except FAILURES as error:
             if (other := replacement(error, self)) is not None:
@@ -187,7 +188,7 @@ class Law(Declaration):
         arrays = self._checked(path, served, "one draw")
         draw = self.draw(size, seed)
         try:
-            with resumable(lambda: computation_hash(self, arrays, draw.size, draw.seed)):
+            with resumable(lambda: computation_hash(self, arrays, draw.size, draw.seed)), quiet_at_extremes(self, arrays):
                 values = self.measured(draw, **self._arguments(arrays, served))
         except FAILURES as error:
             if (other := replacement(error, self, draw.size)) is not None:
@@ -342,11 +343,31 @@ def check_divergence(law: Declaration, values: Mapping[str, Any], size: int) -> 
         )
 
 
+def quiet_at_extremes(
+    law: Declaration, arrays: Mapping[str, NDArray[np.float64]]
+) -> contextlib.AbstractContextManager[None]:
+    """Return a context without NumPy's floating-point warnings at parameters that are far from their defaults.
+
+    There, numbers may overflow, and the results are checked afterwards. At other parameters the warnings are given as usual.
+    """
+
+    def respond(kind: str, _: int) -> None:
+        values = {**_extremes(law), **{name: array.ravel().tolist() for name, array in arrays.items()}}
+        if not any(_is_far(law, name, value) for name, value in values.items()):
+            warnings.warn(f"{kind} encountered in {type(law).__name__}", RuntimeWarning, stacklevel=3)
+
+    return np.errstate(over="call", invalid="call", divide="call", call=respond)
+
+
 def check_ranges(law: Declaration, values: Mapping[str, Any]) -> None:
     """Raise `NotComputable` if an observable of a prediction leaves its declared range by more than its numerical error.
 
-    If the prediction does not state its accuracy, the observable may leave the range by a millionth of its scale.
+    The same holds for NaN at parameters that are far from their defaults. At other parameters NaN is a mistake of limitlab. If the
+    prediction does not state its accuracy, the observable may leave the range by a millionth of its scale.
     """
+    bad = [name for name, value in values.items() if name != "accuracy" and _has_nan(value)]
+    if bad and any(_is_far(law, name, value) for name, value in _extremes(law).items()):
+        raise _not_computable(law, type(law).__name__, f": {', '.join(bad)} would be NaN")
     errors = None
     for name, least, most in _ranges(type(law)):
         if name not in values:
@@ -358,13 +379,24 @@ def check_ranges(law: Declaration, values: Mapping[str, Any]) -> None:
         if errors is None:
             metas = type(law).all_outputs()
             errors = absolute_errors(
-                {key: np.asarray(value) for key, value in values.items() if key in metas}, values.get("accuracy")
+                {key: np.asarray(value) for key, value in values.items() if key in metas},
+                values.get("accuracy"),
+                law.natural_scale,
             )
         scale, error = scale_of(array), errors.get(name, math.inf)
         allowance = max(ROUNDING * max(scale, 1.0), error if math.isfinite(error) else 1e-6 * scale)
         if (excess := max(least - array.min(), array.max() - most)) > allowance:
             known = type(law).all_outputs()[name].range
             raise _not_computable(law, type(law).__name__, f": {name} would leave its range ({known}) by {excess:.2g}")
+
+
+def _has_nan(value: Any) -> bool:
+    array = np.asarray(value)
+    return array.dtype.kind in "fc" and bool(np.isnan(array).any())
+
+
+def _is_far(law: Declaration, name: str, value: Any) -> bool:
+    return _distance(value, _default(law, name)) > EXTREME
 
 
 @functools.cache
@@ -395,7 +427,7 @@ def _extremes(law: Declaration) -> dict[str, Any]:
         for name, meta in type(law).parameters().items()
         if meta.kind in ("physics", "coordinate") and (value := getattr(law, name)) != meta.default
     }
-    far = {name: value for name, value in changed.items() if _distance(value, _default(law, name)) > EXTREME}
+    far = {name: value for name, value in changed.items() if _is_far(law, name, value)}
     return {name: value for name, value in (far or changed).items() if len(repr(value)) < 60}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
@@ -55,7 +55,7 @@ def to_dataset(
     import xarray as xr
 
     arrays = {name: np.asarray(value) for name, value in values.items() if name != "accuracy"}
-    errors = absolute_errors(arrays, values.get("accuracy")) if kind == "theory" else {}
+    errors = absolute_errors(arrays, values.get("accuracy"), law.natural_scale) if kind == "theory" else {}
     about = _provenance(law, arrays, errors, kind, attrs)
     lines = {name: np.asarray(line) for name, line in law.coordinates().items()}
     if not lines and dims is None and not coords and not any(array.ndim for array in arrays.values()):
@@ -99,7 +99,7 @@ def _provenance(
     )
     about.update(further)
     if kind == "theory":
-        about["accuracy"] = accuracy_of(values, errors)
+        about["accuracy"] = accuracy_of(values, errors, law.natural_scale)
         refuse_nan(values, about)
     return about
 
@@ -133,12 +133,15 @@ def scale_of(value: ArrayLike) -> float:
     return float(array[np.isfinite(array)].max(initial=0.0))
 
 
-def absolute_errors(values: Mapping[str, NDArray[Any]], accuracy: Any) -> dict[str, float]:
+def absolute_errors(
+    values: Mapping[str, NDArray[Any]], accuracy: Any, natural_scale: Callable[[str], float] | None = None
+) -> dict[str, float]:
     """Return the numerical error of every observable, from an accuracy in any of its forms.
 
     An accuracy is relative (a number), absolute (a mapping from names) or not stated (None).
 
-    An error that is not stated is infinite.
+    An error that is not stated is infinite. A relative accuracy refers to the largest value of an observable, or to its natural scale if
+    this is larger.
 
     >>> absolute_errors({"risk": np.array([1.0, 4.0])}, 1e-3), absolute_errors({"risk": np.array([1.0, 4.0])}, None)
     ({'risk': 0.004}, {'risk': inf})
@@ -149,24 +152,30 @@ def absolute_errors(values: Mapping[str, NDArray[Any]], accuracy: Any) -> dict[s
     if accuracy is None:
         return dict.fromkeys(numbers, math.inf)
     relative = float(np.max(np.asarray(accuracy)))
-    return {name: relative * scale_of(value) for name, value in numbers.items()}
+    natural = natural_scale or (lambda _: 0.0)
+    return {name: relative * max(scale_of(value), natural(name)) for name, value in numbers.items()}
 
 
-def accuracy_of(values: Mapping[str, NDArray[Any]], errors: Mapping[str, float]) -> float | str:
+def accuracy_of(
+    values: Mapping[str, NDArray[Any]], errors: Mapping[str, float], natural_scale: Callable[[str], float] | None = None
+) -> float | str:
     """Return the attribute `accuracy` of a prediction, which is its relative numerical error or "not stated".
 
     >>> accuracy_of({"risk": np.array(2.0)}, {"risk": 0.002}), accuracy_of({"risk": np.array(2.0)}, {"risk": math.inf})
     (0.001, 'not stated')
     """
-    return relative_error(values, errors) if all(map(math.isfinite, errors.values())) else NOT_STATED
+    return relative_error(values, errors, natural_scale) if all(map(math.isfinite, errors.values())) else NOT_STATED
 
 
-def relative_error(values: Mapping[str, NDArray[Any]], errors: Mapping[str, float]) -> float:
+def relative_error(
+    values: Mapping[str, NDArray[Any]], errors: Mapping[str, float], natural_scale: Callable[[str], float] | None = None
+) -> float:
     """Return the largest error relative to the scale of its observable.
 
     If an observable is zero, its error is relative to the largest scale of all observables.
     """
-    scales = {name: scale_of(values[name]) for name in errors}
+    natural = natural_scale or (lambda _: 0.0)
+    scales = {name: max(scale_of(values[name]), natural(name)) for name in errors}
     largest = max(scales.values(), default=0.0) or 1.0
     return max((error / (scales[name] or largest) for name, error in errors.items()), default=CLOSED_FORM) or CLOSED_FORM
 

@@ -73,7 +73,7 @@ class Reproduction:
 
     @property
     def matches(self) -> bool:
-        """Whether the file can be trusted as a result of the installed version."""
+        """Whether the installed version gives the numbers of the file, up to rounding or within the stated accuracy."""
         return self.verdict != "differs"
 
     def __str__(self) -> str:

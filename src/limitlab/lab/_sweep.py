@@ -470,8 +470,11 @@ Make = Callable[[str, tuple[str, ...], tuple[int, ...], "np.dtype[Any]", int], "
 class _ResultBuilder:
     """Builds the result array cell by cell, holding only the result (or one block) in memory."""
 
-    def __init__(self, outer: tuple[int, ...], missing: int, make: Make, absent_as_nan: bool):
+    def __init__(
+        self, outer: tuple[int, ...], missing: int, make: Make, absent_as_nan: bool, natural_scale: Callable[[str], float]
+    ):
         self.outer, self.missing, self.make, self.absent_as_nan = outer, missing, make, absent_as_nan
+        self.natural_scale = natural_scale
         self.arrays: dict[str, Any] = {}
         self.dims: dict[str, tuple[str, ...]] = {}
         self.coords: dict[str, NDArray[Any]] = {}
@@ -518,7 +521,7 @@ class _ResultBuilder:
         for name, error in cell.errors.items():
             self.errors[name] = max(error, self.errors.get(name, error))
         if cell.errors:
-            self.accuracy = max(self.accuracy, relative_error(cell.values, cell.errors))
+            self.accuracy = max(self.accuracy, relative_error(cell.values, cell.errors, self.natural_scale))
 
     def _array_for(self, name: str, cell: Cell) -> Any:
         """Return an array for a variable of all cells.
@@ -552,7 +555,9 @@ def _arrays_of(
         gaps = (missing or absent_as_nan) and dtype.kind != "U"
         return np.full(shape, np.nan, dtype) if gaps else np.zeros(shape, dtype)
 
-    builder = _ResultBuilder(tuple(labels.size for labels in loops.values()), missing, make, absent_as_nan)
+    builder = _ResultBuilder(
+        tuple(labels.size for labels in loops.values()), missing, make, absent_as_nan, grid.law.natural_scale
+    )
     pace, absent = Pace("assembling the result"), 0
     for number, (task, cell) in enumerate(zip(tasks, run.cells, strict=True)):
         if cell is None:

@@ -140,7 +140,7 @@ def law_at(law: Law, point: Mapping[str, Any]) -> Law:
         return law.replace(**point) if point else law
     except ValidationError as error:
         where = ", ".join(f"{name} = {value}" for name, value in point.items())
-        raise Refused(f"the sweep reaches {where}, where {type(law).__name__} says: {one_line(error)}") from None
+        raise Refused(f"the sweep reaches {where}, where {type(law).__name__} raises an error: {one_line(error)}") from None
 
 
 def one_line(error: ValidationError) -> str:

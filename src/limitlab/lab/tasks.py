@@ -122,7 +122,7 @@ class LawTask:
             name: axes[: value.ndim] if (own := metas[name].dims) is None else own_dimensions(own, lines)
             for name, value in observables.items()
         }
-        errors = absolute_errors(observables, values.get("accuracy")) if self.size is None else {}
+        errors = absolute_errors(observables, values.get("accuracy"), self.law.natural_scale) if self.size is None else {}
         return Cell(observables, dims, coords, errors)
 
 

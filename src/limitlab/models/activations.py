@@ -70,7 +70,7 @@ class Moments:
 
     @property
     def square(self) -> float:
-        """E s(Z)^2."""
+        """The mean square E s(Z)^2."""
         return self.mean**2 + self.linear**2 + self.nonlinear**2
 
 

@@ -170,7 +170,7 @@ class Labels:
     def seen(self, alignment: float, x: Array, order: int = 16) -> tuple[Array, Array]:
         """Return two functions of x that describe the labels given a Gaussian U of correlation q with the score.
 
-        U is a standard Gaussian, and q is `alignment`. With f_q(x) = E f(q x + sqrt(1 - q^2) G), the functions are
+        U and G are standard Gaussians, and q is `alignment`. With f_q(x) = E f(q x + sqrt(1 - q^2) G), the functions are
         g = f_q(x) + 1 - f_q(-x), which is the density of y U divided by phi, and the average slope f_q'(x)/q + f_q'(-x)/q.
 
         >>> g, slope = Labels(Link("sign")).seen(0.6, np.array([0.0, 1.0]))

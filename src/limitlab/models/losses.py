@@ -39,7 +39,7 @@ class Proximal(NamedTuple):
 
 @dataclass(frozen=True)
 class Loss:
-    """A convex loss of the margin."""
+    """A convex loss as a function of the margin, which is the label -1 or +1 times the prediction."""
 
     name: str
     value: Callable[[Array], Array]

@@ -109,11 +109,11 @@ class TeacherStudent:
         return TeacherStudentChain(float(self.noise), *_tables(self.teacher, self.student))
 
     def first(self, z: Any, extra: Any) -> Any:
-        """Return z, because the inputs are isotropic."""
+        """Return the component of a sample along the hidden direction, which is the standard Gaussian z."""
         return z
 
     def gain(self, z: Any, w: Any, extra: Any) -> Any:
-        """Return 2 (y - g(w)) g'(w)."""
+        """Return 2 (y - g(w)) g'(w), minus the derivative of the loss with respect to the score w = <a, x>."""
         return 2 * (self.teacher(z) + self.noise * extra - self.student(w)) * derivative_of(self.student)(w)
 
 
@@ -132,7 +132,7 @@ class SpikedCovariance:
         return math.sqrt(1 + self.snr) * z
 
     def gain(self, z: Any, w: Any, extra: Any) -> Any:
-        """Return 2 w."""
+        """Return 2 w, minus the derivative of the loss with respect to the score w = <a, x>."""
         return 2 * w
 
 
@@ -156,7 +156,7 @@ class BinaryMixture:
         return z + np.where(extra < self._threshold(), 1.0, -1.0)
 
     def gain(self, z: Any, w: Any, extra: Any) -> Any:
-        """Return tanh(w + field)."""
+        """Return tanh(w + field), minus the derivative of the loss with respect to the score w = <a, x>."""
         return np.tanh(w + self.field)
 
 

@@ -78,7 +78,7 @@ class Adam:
         self.second = [np.zeros_like(part) for part in state]
 
     def move(self, slopes: list[Array]) -> None:
-        """Make one step against the slopes."""
+        """Change the parameters by one step, given the gradients of the loss."""
         now = self.step * (1 + np.cos(np.pi * self.done / self.steps)) / 2
         self.done += 1
         for part, slope, m, v in zip(self.state, slopes, self.first, self.second, strict=True):

@@ -62,7 +62,7 @@ def draw_inputs(rng: np.random.Generator, rows: int, dimension: int, inputs: Inp
 
 
 def nonlinear_features(X: Array, weights: Array, activation: Activation) -> Array:
-    """Return the features s(<w_j, x_i>), shape (rows, width).
+    """Return the activation of every inner product of an input and a weight vector, shape (rows, width).
 
     >>> nonlinear_features(np.eye(2), np.array([[1.0, 0.0], [-1.0, 0.0]]), Activation("relu")).tolist()
     [[1.0, 0.0], [0.0, 0.0]]

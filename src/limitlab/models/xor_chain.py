@@ -100,7 +100,7 @@ def xor_path(
 
 
 def random_start(rng: np.random.Generator, width: int, dimension: int) -> tuple[Array, Array, Array, Array]:
-    """Return v, a, b and the Gram matrix of the rest of W for random v ~ N(0, I), W ~ N(0, I / N).
+    """Return a random start, as second layer, overlaps with mu and nu, and the Gram matrix of the rest of the first layer.
 
     >>> [part.shape for part in random_start(np.random.default_rng(0), 3, 50)]
     [(3,), (3,), (3,), (3, 3)]

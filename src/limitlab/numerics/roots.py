@@ -198,7 +198,9 @@ def _chandrupatla(
         c, fc = np.where(same, a, b), np.where(same, fa, fb)
         b, fb = np.where(same, b, a), np.where(same, fb, fa)
         a, fa = trial, value
-    raise ConvergenceError("a bracket did not close", estimate=best[()], accuracy=float(np.max(width)))
+    raise ConvergenceError(
+        "the interval that contains the root did not become small enough", estimate=best[()], accuracy=float(np.max(width))
+    )
 
 
 def _fraction(a: Array, fa: Array, b: Array, fb: Array, c: Array, fc: Array, least: Array) -> Array:
@@ -239,7 +241,7 @@ def _values(f: Function, points: Array) -> Array:
         values = np.asarray(f(points[()]), dtype=float)
     if np.isnan(values).any():
         bad = np.broadcast_to(points, values.shape)[np.isnan(values)].flat[0]
-        raise ConvergenceError(f"the function is not a number at {float(bad)!r}", estimate=points[()])
+        raise ConvergenceError(f"the value of the function is nan at {float(bad)!r}", estimate=points[()])
     return values
 
 

@@ -45,7 +45,7 @@ def log_harmonic_dimension(dimension: int, degree: int) -> float:
 
 
 def harmonic_dimension(dimension: int, degree: int) -> float:
-    """Return B(d, k), the number of independent harmonic polynomials of degree k in d variables.
+    """Return B(d, k), the number of linearly independent harmonic polynomials of degree k in d variables.
 
     The result is inf if it exceeds the largest floating-point number.
 

@@ -47,7 +47,7 @@ def normalise(x: Array) -> Array:
 
 
 def tangent(x: Array, y: Array) -> Array:
-    """Return P_x y, the part of y orthogonal to x, row by row.
+    """Return the part of y orthogonal to x, row by row.
 
     >>> tangent(np.array([1.0, 0.0]), np.array([2.0, 3.0]))
     array([0., 3.])

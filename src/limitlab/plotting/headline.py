@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from limitlab._core.about import brief
@@ -18,16 +20,22 @@ from limitlab._core.headline import Headline, headline_of
 from limitlab._core.law import Law
 from limitlab.plotting.along import draws_along, predictions_along
 from limitlab.plotting.panels import drawable
-from limitlab.plotting.style import COLOURS, finish, new_figure, simulation_points, theory_line
+from limitlab.plotting.style import COLOURS, RC, finish, new_figure, simulation_points, theory_line
 
 __all__ = ["HeadlineView", "headline_view"]
 
 Array = NDArray[np.float64]
 DASHES = ("-", "--", ":")
+DOTS = (0, (1, 2))
+"""The line style of a landmark."""
 BINS = 45
 """Number of bars of a histogram."""
-LONGEST_SETTING = 95
-"""Characters of the line below the title."""
+SETTING_LINE, LONGEST_SETTING = 95, 180
+"""Characters of one line of the setting below the panel, and of the whole setting."""
+LONG_LABEL = 28
+"""Characters of a label of the vertical axis above which its letters are smaller."""
+LEGEND_LINE = 62
+"""Characters of one line of the legend above a panel with a width of five inches. The line of an entry counts as six characters."""
 
 
 @dataclass(frozen=True)
@@ -90,19 +98,41 @@ class HeadlineView:
         names = list(self.y_labels)
         return [each for each in self.series if not self.panels or names.index(each.name) == panel]
 
+    def limits(self, panel: int = 0) -> tuple[float, float]:
+        """Return the range of the vertical axis of a panel, without margins.
+
+        The range ends at six times the upper quartile of the lines if a line is higher, so that the rest stays visible.
+        """
+        shown = self.of_panel(panel)
+        lines = _finite([each for each in shown if each.kind != "points"])
+        points = _finite([each for each in shown if each.kind == "points"])
+        both = np.concatenate([lines, points])
+        if self.scales[1] == "log":
+            positive = both[both > 0]
+            return (float(positive.min()), float(positive.max())) if positive.size else (0.1, 1.0)
+        if not both.size:
+            return 0.0, 1.0
+        histogram = any(each.kind == "histogram" for each in shown)
+        low, high = min(both.min(), 0.0) if histogram else both.min(), both.max()
+        upper = 6 * float(np.quantile(lines, 0.75)) if lines.size >= 8 and not histogram else 0.0
+        return float(low), float(upper if lines.min(initial=0.0) >= 0 and lines.max(initial=0.0) > upper > 0 else high)
+
     def figure(self, width: float = 6.4, height: float = 4.4) -> Figure:
-        """Return the view as a figure, with the finding as its title and the setting below it."""
+        """Return the view as a figure, with the finding as its title and the setting below the panels."""
         rows = len(self.y_labels) if self.panels else 1
         figure, axes = new_figure(1, rows, width, height if rows == 1 else 0.75 * height)
         self.draw(axes)
         figure.suptitle(self.finding, fontsize=14, x=0.02, ha="left")
-        axes[0].set_title(self.setting, fontsize=9.5, color="0.45", loc="left")
+        if self.setting:
+            lines = textwrap.fill(self.setting, round(SETTING_LINE * width / 6.4))
+            figure.supxlabel(lines, fontsize=9.5, color="0.4", x=0.02, ha="left", multialignment="left")
         return figure
 
     def draw(self, axes: Sequence[Axes], small: bool = False) -> None:
         """Draw the view on one panel, or on one panel for each observable.
 
-        A small picture has no labels and no legend.
+        The legend, which also names the landmarks, is above a panel, so that it covers no curve. A small picture has no labels and no
+        legend.
         """
         names = list(self.y_labels)
         for panel, each in enumerate(axes):
@@ -112,13 +142,20 @@ class HeadlineView:
                 _draw_series(each, series, colour, dashes, None if small else label, small)
             for mark in self.marks:
                 _draw_mark(each, mark, small)
-            _limit(each, [s for s in self.of_panel(panel) if s.kind != "points"], self.scales[1] == "log")
+            if (upper := self.limits(panel)[1]) < _finite([s for s in self.of_panel(panel) if s.kind != "points"]).max(
+                initial=0.0
+            ):
+                each.set_ylim(0, upper)
             if small:
                 each.set(xticks=[], yticks=[], xticklabels=[], yticklabels=[])
                 each.minorticks_off()
                 continue
             label = self.y_labels[names[panel]] if self.panels or len(names) == 1 else ""
-            finish(each, self.x_label if panel == len(axes) - 1 else "", label)
+            finish(each, self.x_label if panel == len(axes) - 1 else "", label, legend=False)
+            if _visible(label) > LONG_LABEL:
+                each.yaxis.label.set_fontsize(0.8 * RC["axes.labelsize"])
+            if panel == 0:
+                _legend_above(each, self.marks)
 
     def style(self, series: Series) -> tuple[int, str, str]:
         """Return colour, dashes and label of a series.
@@ -173,7 +210,7 @@ def headline_view(law: Law | type[Law], *, points: bool = True, **changes: Any) 
     return HeadlineView(
         law=kind.__name__,
         finding=view.finding,
-        setting=_setting(view, base, points, varied[0] if varied else ""),
+        setting=setting(view, base, points, {varied[0] if varied else ""}),
         x_label=_x_label(kind, view.x),
         y_labels={name: _y_label(kind, name) for name in dict.fromkeys(each.name for each in series)},
         scales=(view.scale, view.y_scale),
@@ -242,14 +279,23 @@ def _curve_label(law: type[Law], name: str, value: Any) -> str:
     """Return the label of a curve, with the symbol of its parameter where it is short."""
     if isinstance(value, str):
         return value
-    symbol = drawable(law.parameters()[name].symbol.partition("=")[0].strip())
-    words = symbol or name.replace("_", " ")
-    return f"{words} $=$ {brief(value)}" if symbol else f"{words} {brief(value)}"
+    symbol = law.parameters()[name].symbol.partition("=")[0].strip()
+    return drawable(f"{symbol} = {_tex_number(brief(value))}") if symbol else f"{name.replace('_', ' ')} {brief(value)}"
 
 
-def _setting(view: Headline, law: Law, points: bool, varied: str) -> str:
-    """Return the parameters that the picture fixes, and what its points are."""
-    fixed = {name for name in law.model_fields_set if name not in (view.x, varied)}
+def _tex_number(text: str) -> str:
+    r"""Return numbers in LaTeX, with powers of ten instead of the letter e.
+
+    >>> _tex_number("1e-05"), _tex_number("inf"), _tex_number("0.25")
+    ('10^{-5}', '\\infty', '0.25')
+    """
+    power = re.sub(r"([\d.]+)e([+-]\d+)", lambda m: rf"{m[1]} \cdot 10^{{{int(m[2])}}}", text)
+    return re.sub(r"(?<![\d.])1 \\cdot ", "", power).replace("inf", r"\infty")
+
+
+def setting(view: Headline, law: Law, points: bool, varied: Collection[str] = ()) -> str:
+    """Return the parameters that the picture fixes, and what its points are, without the parameters that vary."""
+    fixed = {name for name in law.model_fields_set if name != view.x and name not in varied}
     metas = type(law).parameters()
     words = [
         f"{name.replace('_', ' ')} {_short(getattr(law, name))}"
@@ -300,27 +346,58 @@ def _draw_series(axes: Axes, series: Series, colour: int, dashes: str, label: st
 
 
 def _draw_mark(axes: Axes, mark: Landmark, small: bool) -> None:
-    """Draw a landmark as a dotted line with its words at the edge of the panel."""
+    """Draw a landmark as a dotted line across the panel."""
     colour = "0.55" if mark.curve is None else COLOURS[mark.curve % len(COLOURS)]
     line = axes.axvline if mark.axis == "x" else axes.axhline
-    line(mark.value, color=colour, linestyle=(0, (1, 2)), linewidth=1.0 if small else 1.3, zorder=0)
-    if small or mark.curve:
+    line(mark.value, color=colour, linestyle=DOTS, linewidth=1.0 if small else 1.3, zorder=0)
+
+
+def _legend_above(axes: Axes, marks: Sequence[Landmark]) -> None:
+    """Add a legend of curves and landmarks above a panel, in as few lines as its width allows."""
+    handles, labels = axes.get_legend_handles_labels()
+    for label in dict.fromkeys(mark.label for mark in marks):
+        handles.append(Line2D([], [], color="0.5", linestyle=DOTS, linewidth=1.3))
+        labels.append(label)
+    if not labels:
         return
-    vertical = mark.axis == "x"
-    place, coordinates = (
-        ((mark.value, 0.02), ("data", "axes fraction")) if vertical else ((0.99, mark.value), ("axes fraction", "data"))
-    )
-    rotation = 90 if vertical else 0
-    axes.annotate(
-        mark.label, place, xycoords=coordinates, rotation=rotation, va="bottom", ha="right", fontsize=9.5, color="0.4"
+    lengths = [_visible(label) + 6 for label in labels]
+    room = LEGEND_LINE * axes.bbox.width / axes.figure.dpi / 5
+    columns = next((n for n in range(len(labels), 1, -1) if _legend_length(lengths, n) <= room), 1)
+    axes.legend(
+        handles,
+        labels,
+        loc="lower left",
+        bbox_to_anchor=(0.0, 1.0),
+        ncols=columns,
+        frameon=False,
+        fontsize=RC["legend.fontsize"],
+        borderaxespad=0.1,
+        borderpad=0.1,
+        columnspacing=1.4,
+        handlelength=1.7,
     )
 
 
-def _limit(axes: Axes, series: Sequence[Series], logarithmic: bool) -> None:
-    """Cut the vertical axis where a line is more than six times as high as its upper quartile, so that the rest stays visible."""
-    values = np.concatenate([np.asarray(each.y)[np.isfinite(each.y)] for each in series]) if series else np.array([])
-    if logarithmic or values.size < 8 or any(each.kind == "histogram" for each in series):
-        return
-    upper = 6 * float(np.quantile(values, 0.75))
-    if values.min() >= 0 and values.max() > upper > 0:
-        axes.set_ylim(0, upper)
+def _visible(label: str) -> int:
+    r"""Return the number of characters of a label that are drawn.
+
+    >>> _visible(r"test error $E_{\mathrm{test}}$")
+    16
+    """
+    plain = re.sub(r"\\(mathrm|text|operatorname|mathbb|mathcal|hat|bar)(?![a-zA-Z])|[${}_^]", "", label)
+    return len(re.sub(r"\\[a-zA-Z]+", "x", plain))
+
+
+def _legend_length(lengths: Sequence[int], columns: int) -> int:
+    """Return the length of the lines of a legend whose entries fill one column after the other.
+
+    >>> _legend_length([3, 10, 4, 4], 3)
+    18
+    """
+    return sum(int(column.max()) for column in np.array_split(lengths, columns))
+
+
+def _finite(series: Sequence[Series]) -> Array:
+    """Return the finite values of several series."""
+    values = np.concatenate([np.asarray(each.y, dtype=float) for each in series]) if series else np.array([])
+    return values[np.isfinite(values)]

@@ -96,7 +96,7 @@ def test_refusals(matrix):
         EffectiveDynamics(matrix_loss, overlap_and_residual, matrices, 0)
     with pytest.raises(ValueError, match="must agree"):
         matrix.closure([point((0.7, 0.6)), point((0.2, 0.6))], samples=10)
-    with pytest.raises(ValueError, match="fewer than two"):
+    with pytest.raises(ValueError, match="fewer than two points"):
         matrix.closure([point((0.7, 0.6))], samples=10)
     with pytest.raises(ValueError, match="samples = 1"):
         matrix.at(point((0.7, 0.6)), samples=1)

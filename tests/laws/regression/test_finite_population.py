@@ -139,7 +139,7 @@ def test_broadcasting():
         (dict(energies=C[1:]), "energies"),
         (dict(energies=-C), "energies"),
         (dict(eigenvalues=-S), "eigenvalues"),
-        (dict(population=30), "40 of them in a population of 30"),
+        (dict(population=30), "40 eigenvalues are not allowed: must be at most the 30 points"),
     ],
 )
 def test_refusals(changes, words):

@@ -186,7 +186,7 @@ def test_a_frontier_costs_little():
     ("options", "message"),
     [
         (dict(latent_dimension=np.inf, spectrum_exponent=0.4), "the trace is infinite"),
-        (dict(steps=(0.5, 20)), "steps = 0.5 is not allowed: must be whole below 16"),
+        (dict(steps=(0.5, 20)), "steps = 0.5 is not allowed: must be a whole number if it is below 16"),
         (dict(step=0.9), "step = 0.9 is not allowed"),
     ],
 )

@@ -305,7 +305,8 @@ def xor_alignment(check: Check) -> None:
     for i in range(5):
         check.show(f"second-layer eigenvalue {i + 1}", float(values[i]))
     check.note(
-        "A neuron's outlier along the pair of clusters that it does not serve depends on which of them are captured: eq. (15)."
+        "A neuron also has an outlier along the pair of clusters that it does not learn. Its value depends on which of these clusters "
+        "other neurons have learned, see eq. (15)."
     )
 
 

@@ -91,7 +91,7 @@ def block_spectrum(classes: int, snr: float, test_ratio: float, margin: float, m
     classes
         Number k of classes with orthonormal means and equal probabilities.
     snr
-        lambda.
+        Signal-to-noise ratio lambda, one over the variance of the noise.
     test_ratio
         Test samples per dimension.
     margin

@@ -199,7 +199,7 @@ class GeneralMixtureAlignment(Law):
     times: float | tuple[float, ...] = parameter(
         (10.0, 20.0), note="step times samples over the dimension", kind="coordinate", above=0
     )
-    quasi_points: int = parameter(2048, kind="solver", least=64, finer=2, scale="log")
+    quasi_points: int = parameter(2048, note="rounded up to a power of 2", kind="solver", least=64, finer=2, scale="log")
     test_samples: int = parameter(
         20_000, "number of test samples, of which only the components along means and weights are drawn",
         kind="experiment", least=100, scale="log",
@@ -231,11 +231,12 @@ class GeneralMixtureAlignment(Law):
             sets.append({name: np.array([row[name] for row in rows]) for name in rows[0]})
         first, second = sets
         values: dict[str, Any] = {name: (first[name] + second[name]) / 2 for name in first}
-        accuracy = {name: float(np.abs(first[name] - second[name]).max()) + 1e-6 for name in first}
+        # the difference of two sets estimates the error of their mean with one degree of freedom, hence the factor
+        accuracy = {name: 3 * float(np.abs(first[name] - second[name]).max()) + 1e-6 for name in first}
         return {**values, "accuracy": accuracy}
 
     def numbers(self, overlaps: Array, orthogonal: Array, scramble: int = 0) -> dict[str, float]:
-        """Return the observables at overlaps m and the Gram matrix Q of the weights' parts orthogonal to the means."""
+        """Return the observables for given overlaps, and for a given Gram matrix of the weights' parts orthogonal to the means."""
         means, weights = coordinates(np.array(self.gram), overlaps, orthogonal)
         shares = np.array(self.probabilities)
         parts = {name: blocks(means, weights, shares, self.snr, name, self.quasi_points, scramble) for name in MATRICES}

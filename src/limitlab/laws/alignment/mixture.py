@@ -172,7 +172,7 @@ class MixtureAlignment(Law):
         return {**observables, "accuracy": accuracy}
 
     def blocks(self, state: Array, matrix: Matrix) -> list[BlockLaw]:
-        """Return the limit of a block at a state (D, q, r), for every set of quasi-random points."""
+        """Return the limit of a block for the three numbers of `state`, for every set of quasi-random points."""
         if math.isinf(self.snr):
             return [noiseless_law(self.classes, state, matrix)]
         margin, spread, _ = map(float, state)
@@ -192,7 +192,9 @@ class MixtureAlignment(Law):
         return self.blocks(self.state(time), checked_matrix(matrix))[0].outliers
 
     def state(self, time: float) -> Array:
-        """Return margin, spread and common spread at a time."""
+        """Return the numbers D, q and r of docs/theory/alignment.md, eq. (3), at a time.
+
+        D is the margin, and q and r are the eigenvalues of the Gram matrix of the parts of the weights that are orthogonal to the means."""
         return np.array(_state(self.classes, self.snr, self.regularizer, self.step, float(time), self.tolerance))
 
     def required_test_ratio(self, time: float, matrix: str = "hessian") -> float:
@@ -240,7 +242,7 @@ class MixtureAlignment(Law):
         return RestPoint(margin, margin * (k - 1) / k, -margin / k, spread, alignment, rates.probability, *outliers)
 
     def misalignment_constant(self) -> float:
-        """Return c beta k / 4, the limit of snr (1 - span_alignment) at the fixed point as snr grows, eq. (12)."""
+        """Return the limit of snr (1 - span_alignment) at the fixed point as snr grows, step * regularizer * classes / 4, eq. (12)."""
         self._needs_penalty()
         return self.step * self.regularizer * self.classes / 4
 

@@ -224,7 +224,7 @@ def gaussian_nodes(dimension: int, count: int, scramble: int) -> Array:
     from scipy.special import ndtri
     from scipy.stats import qmc
 
-    points = qmc.Sobol(dimension, rng=np.random.default_rng(scramble)).random(count)
+    points = qmc.Sobol(dimension, rng=np.random.default_rng(scramble)).random(1 << (count - 1).bit_length())
     half = ndtri(np.clip(points, 1e-12, 1 - 1e-12))
     return np.concatenate([half, -half])
 

@@ -148,7 +148,7 @@ class XorAlignment(Law):
     regularizer: float = parameter(0.05, above=0, below=CRITICAL)
     step: float = parameter(1.0, note="times the dimension", symbol=r"c_\delta", above=0)
     captured: int = parameter(
-        4, "number of clusters that the neurons serve, determined by the signs of the start", symbol="n", least=1, most=4
+        4, "number of clusters that the neurons learn, determined by the signs of the start", symbol="n", least=1, most=4
     )
     test_ratio: float = parameter(10.0, above=0, scale="log", kind="experiment", count="size * value")
 

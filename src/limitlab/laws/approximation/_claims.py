@@ -86,7 +86,7 @@ def staircase(check: Check) -> None:
     check.show("random features in dimensions", str(random))
     check.show("tangent features in dimensions", str(tangent))
     check.note(
-        "Needs an activation with a part of every degree: ReLU without a bias never learns odd degrees from 3 on, at any width."
+        "The claim needs an activation with a part of every degree. ReLU without a bias learns no odd degree from 3 on, at any width."
     )
 
 
@@ -201,7 +201,7 @@ def one_direction(check: Check) -> None:
 
 
 def aligned_risk(dimension: int, degree: int, neurons: int = NETWORK_NEURONS) -> float:
-    """Return the error of the best combination of s(c_j <b, x>), with lengths c_j of both signs, on the target of unit norm along b."""
+    """Return the error of the best combination of neurons along a direction b, of both signs, on a target that depends on <b, x>."""
     u, weights = coordinate_rule(dimension)
     target = orthonormal_values(u / np.sqrt(dimension), dimension, degree)[degree]
     lengths = np.geomspace(0.15, 1.2, neurons // 2)
@@ -339,7 +339,7 @@ def quadratic_sgd(check: Check) -> None:
             check.near(f"{case}: relative risk in the end", end, best, NEAR_OPTIMUM * best)
             check.show(f"{case}: relative risk at the start", float(np.mean([flow[0] for _, flow, _ in runs])) / variance)
     check.agree("network trained by SGD, d = 16, 24, 32", QuadraticTarget.check_points()[2])
-    check.note("Negative eigenvalues stay unexplained: the outer weights are positive.")
+    check.note("Negative eigenvalues stay unexplained, because the outer weights are positive.")
 
 
 def spectra_of(dimension: int, width: int) -> dict[str, Array]:
@@ -562,7 +562,8 @@ def sampled(check: Check) -> None:
     for n in listed:
         check.show(f"k times the error at k = {n}", n * float(path.errors[n]))
     check.note(
-        "The bound assumes the best neuron at every step; the search is not convex and its tolerance is the measured share."
+        "The bound assumes that every step finds the best neuron. The search for it is not convex, so that it finds only a share of "
+        "the best value. This share is measured."
     )
 
 
@@ -610,7 +611,7 @@ def tangent_transition(check: Check) -> None:
     for ratio, value in smallest_values.items():
         check.show(f"smallest eigenvalue at n/(N d) = {ratio:g}", value)
     check.note(
-        "The quadratic network is an exception: its features have rank N d - N (N - 1)/2, and its transition is not at N d = n."
+        "The quadratic network is an exception. Its features have rank N d - N (N - 1)/2, and its transition is not at N d = n."
     )
 
 

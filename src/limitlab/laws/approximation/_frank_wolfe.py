@@ -48,7 +48,7 @@ def frank_wolfe(X: Array, y: Array, scale: float, steps: int, seed: int = 0) -> 
     X, y
         Inputs and target.
     scale
-        g, the l1 norm of the second layer.
+        The sum g of the absolute values of the second-layer weights.
     steps, seed
         Number of steps, and seed of the random directions.
 

@@ -232,11 +232,11 @@ class QuadraticTarget(Law):
         return ("relative_risk", "relative_risk_exact") if self.model == "nt" else ("relative_risk",)
 
     def spectrum(self) -> Array:
-        """Return the eigenvalues of B."""
+        """Return the eigenvalues of the matrix B of the target <x, B x>."""
         return np.asarray(self.eigenvalues, dtype=float)
 
     def target_variance(self) -> float:
-        """Return 2 |B|_F^2, by which the risks are divided.
+        """Return 2 |B|_F^2, the variance of the target <x, B x>, by which the risks are divided.
 
         >>> round(QuadraticTarget(eigenvalues=(1.0, 2.0)).target_variance(), 12)
         10.0
@@ -244,7 +244,7 @@ class QuadraticTarget(Law):
         return 2 * float(self.spectrum() @ self.spectrum())
 
     def trace_fraction(self) -> float:
-        """Return T = Tr(B)^2 / (d |B|^2), the largest share of the target that isotropic random features can fit.
+        """Return Tr(B)^2 / (d |B|_F^2), the largest share of the target <x, B x> that isotropic random features can fit.
 
         >>> QuadraticTarget(eigenvalues=(1.0, 1.0, 1.0)).trace_fraction()
         1.0
@@ -253,7 +253,7 @@ class QuadraticTarget(Law):
         return float(B.sum() ** 2 / (B.size * (B @ B)))
 
     def activation_constant(self) -> float:
-        """Return the constant c of the law of random features (21) at this width.
+        """Return the constant c of equation (21) of docs/theory/approximation.md at this width.
 
         >>> round(QuadraticTarget(activation="relu", width=20).activation_constant(), 4)
         1.8588
@@ -327,7 +327,7 @@ class QuadraticTarget(Law):
         return dict(relative_risk=risk, relative_risk_exact=risk) if law.model == "nt" else dict(relative_risk=risk)
 
     def random_projection(self, rng: np.random.Generator) -> float:
-        """Return 1 - V' U^+ V / Var for one draw of neurons with covariance U and covariance V with the target (eq. 27)."""
+        """Return the share of the target that random features leave unexplained, for one draw of neurons (eq. 27)."""
         B, d, count = self.spectrum(), len(self.eigenvalues), self.width
         if self.activation.name in QUADRATIC:
             variances = np.asarray(self.feature_covariance or (1.0,) * d, dtype=float)
@@ -340,7 +340,7 @@ class QuadraticTarget(Law):
         return float(1 - v @ pseudo_inverse(covariance) @ v / self.target_variance())
 
     def tangent_projection(self, rng: np.random.Generator) -> float:
-        """Return |P B P|^2 / |B|^2 for one draw of neurons, with P the projection orthogonal to all of them (eq. 28)."""
+        """Return the share of the target that tangent features leave unexplained, for one draw of neurons (eq. 28)."""
         B, d = self.spectrum(), len(self.eigenvalues)
         if self.width >= d:
             return 0.0

@@ -231,17 +231,17 @@ class Staircase(Law):
         return {**curve, "unexplained": curve["unexplained"][..., degrees]}
 
     def energies(self) -> Array:
-        """Return F_k^2, one number for each of the `degrees`."""
+        """Return the energy of the target in each of the `degrees`."""
         degree_count = np.size(self.degrees)
         if isinstance(self.signal_energy, float | int):
             return np.full(degree_count, float(self.signal_energy))
         return np.array([*self.signal_energy, *(0.0,) * (degree_count - len(self.signal_energy))])
 
     def degree_two(self) -> float:
-        """Return r_2 of tangent features around N ~ d, corrected by the error of the equivalent in the limit, (13) minus (13').
+        """Return the unexplained share of degree 2 for tangent features around N ~ d, corrected by (13) minus (13').
 
-        For ReLU neurons at d = 40 the error against exact values is at most 0.003. The error of the equivalent without the correction is
-        0.011.
+        The equations are those of docs/theory/approximation.md. For ReLU neurons at d = 40 the error against exact values is at most 0.003.
+        Without the correction it is 0.011.
 
         >>> round(Staircase(model="nt", dimension=40, width=20).degree_two(), 4)
         0.5506

@@ -124,7 +124,7 @@ class TangentInterpolation(Law):
         return self
 
     def dead_share(self) -> float:
-        """Return P(s'(g) = 0)^N with g a standard Gaussian, the share of inputs on which no neuron is active."""
+        """Return the share of inputs on which the derivative of the activation is 0 for every neuron."""
         slopes = self.activation.derivative(ndtri((np.arange(4000) + 0.5) / 4000))
         idle = float(np.mean(np.asarray(slopes) == 0))
         return 0.0 if idle == 0 or math.isinf(self.width) else idle**self.width

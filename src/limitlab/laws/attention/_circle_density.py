@@ -149,8 +149,8 @@ def volume_density(
             still = still + 1 if np.abs(rho - before).max() <= STILL * rho.max() else 0
             if still == RESTED and _in_pieces(rho):
                 raise ConvergenceError(
-                    f"at beta = {beta:g} the clusters stop moving on their cells at time {now:.3g}, but the clusters of the equation "
-                    "continue to move: use a shorter time, or solver='particles'",
+                    f"at beta = {beta:g} each cluster of the numerical solution stops in one cell at time {now:.3g}, but the clusters of "
+                    "the equation continue to move: use a shorter time, or solver='particles'",
                     out[:index],
                 )
             checkpoint.offer(lambda: _as_arrays(rho=rho, out=out, now=now, still=still, index=index))  # noqa: B023 (called immediately or never)

@@ -1,4 +1,4 @@
-"""Claims about tokens of transformers as particles on the sphere (J24 to J29, J35, J37)."""
+"""Claims about tokens of transformers as particles on the sphere (J24 to J29, J35, J37, J49)."""
 
 from __future__ import annotations
 
@@ -267,7 +267,9 @@ def plateaus(check: Check) -> None:
     for beta, time in walked.items():
         check.show(f"particles, n = 32: collapse time at beta = {beta:g}", time)
     check.show("plateau formula over the exact time at beta = 15, n = 2000", float(plateau_time(15.0, 2000) / exact[-1]))
-    check.note("The slowness at large beta is the plateau, of order e^beta; the final rate is 2, not of order e^-beta.")
+    check.note(
+        "At large beta the collapse is slow because of a plateau of length e^beta. The final rate is 2 and not of order e^-beta."
+    )
 
 
 def particle_collapse(beta: float, tokens: int) -> float:
@@ -343,8 +345,8 @@ def phase_diagrams(check: Check) -> None:
         f"largest mean share of close pairs in ensembles C, D at t = 30, {draws} systems", largest(shares["CD"]), 0.6
     )
     check.note(
-        "Ensembles have d = 128. Ensemble B has V = G G^T / d: a symmetric Gaussian matrix is never positive semidefinite at this "
-        "size."
+        "The ensembles have d = 128. In ensemble B, V = G G^T / d, because a symmetric Gaussian matrix is practically never positive "
+        "semidefinite at this size."
     )
 
 
@@ -367,8 +369,8 @@ def ensemble_share(name: Ensemble, beta: float, draws: int, step: float) -> tupl
 
 @claim("J28", AREA, CircleMeanField, figure="instability-spectrum", items=("J-65", "J-69"))
 def mean_field(check: Check) -> None:
-    """With many tokens the density on the circle solves a continuity equation, and the uniform law breaks into about argmax sigma_k
-    clusters.
+    """With many tokens the density on the circle solves a continuity equation. The uniform density is unstable, and the tokens form about
+    k clusters, where k is the degree of the harmonic with the largest growth rate sigma_k.
 
     The check compares the equation with particles. It compares two solvers with each other, with linear growth rates and with a closed
     form. It also counts the clusters that independent uniform tokens begin to form, as maxima of their smoothed density shortly before
@@ -493,7 +495,7 @@ def seen_clusters(beta: float, tokens: int, seed: int) -> int:
 
 @claim("J29", AREA, ResidualFlow, figure="residual-depth", items=("J-62",))
 def residual_networks(check: Check) -> None:
-    """A residual network with steps T/L is the Euler scheme of a neural ODE, with error of order 1/L.
+    """A residual network of L layers with steps T/L is Euler's method for a differential equation, with an error of order 1/L.
 
     The check measures the order in the number of layers without noise, and compares the means over noisy weights with the equation.
     """
@@ -508,7 +510,7 @@ def residual_networks(check: Check) -> None:
     )
     check.show("error of 20 layers", float(errors[0]))
     check.show("error of 160 layers", float(errors[3]))
-    check.note("The step has to be T/L: a network without it does not tend to the differential equation.")
+    check.note("The step has to be T/L. A network without this factor does not tend to the differential equation.")
 
 
 # -- landscapes ---------------------------------------------------------------------------------------------------
@@ -518,7 +520,7 @@ Array_landscapes = NDArray[np.float64]
 
 @claim("J35", "Transformers", SingleCluster, figure="token-saddles", items=("J-67",))
 def strict_saddles(check: Check) -> None:
-    """At beta = 0 every critical point other than consensus is a strict saddle, with explicit rates.
+    """At beta = 0 every critical point at which the tokens do not all coincide is a strict saddle, with explicit rates.
 
     The check compares the explicit spectra with the Jacobian of the flow, computed by differences. It also measures the escape of tokens
     that start close to a saddle.
@@ -600,3 +602,86 @@ def escape(saddle: Array_landscapes, runs: int) -> tuple[float, int]:
     return float(np.log(square[1] / square[0]) / (2 * (times[1] - times[0]))), int(
         np.sum(grams.min(axis=(-2, -1)) > 1 - 1e-6)
     )
+
+
+@claim("J49", AREA, TokenClustering, items=("J-65",))
+def continuity_on_spheres(check: Check) -> None:
+    """On spheres of any dimension the empirical measure of the tokens solves a continuity equation whose velocity is the attention field.
+
+    The equation is solved for measures that are symmetric around an axis, as rings whose heights move along characteristics, with the
+    average of the attention field over a ring in closed form. Tokens with random places on the rings are moved pair by pair. The distance
+    of the distribution of their heights from the equation falls like n^(-1/2), and their mean, extrapolated in 1/n, equals it.
+    """
+    from scipy.stats import wasserstein_distance
+
+    times, sizes, draws = (0.5, 1.0), (50, 100, 200) if check.quick else (50, 100, 200, 400), 16 if check.quick else 120
+    z, spans = [], []
+    for d, beta in ((3, 2.0), (5, 3.0)):
+        start = ring_heights(d, 400)
+        limit = ring_paths(start, d, beta, times)
+        gaps: list[list[float]] = []
+        moments, errors = [], []
+        for n in sizes:
+            heights = np.array([tokens_on_rings(d, beta, n, seed, times) for seed in range(draws)])  # (draws, times, n)
+            gaps.append(
+                [float(np.mean([wasserstein_distance(run[k], limit[k]) for run in heights])) for k in range(len(times))]
+            )
+            means = np.stack([heights.mean(axis=2), (heights**2).mean(axis=2)], axis=2)
+            moments.append(means.mean(axis=0))
+            errors.append(means.std(axis=0, ddof=1) / math.sqrt(draws))
+        target = np.stack([limit.mean(axis=1), (limit**2).mean(axis=1)], axis=1)
+        extrapolated = 2 * moments[-1] - moments[-2]
+        error = np.hypot(2 * errors[-1], errors[-2])
+        z.append(largest(np.abs(extrapolated - target) / error))
+        spans.append(float(np.max(np.abs(target - [start.mean(), (start**2).mean()]) / error)))
+        for k, time in enumerate(times):
+            exponent = log_slope(sizes, [row[k] for row in gaps]).value
+            check.near(
+                f"d = {d}, t = {time:g}: exponent in n of the distance of the heights",
+                exponent,
+                -0.5,
+                0.2 if check.quick else 0.1,
+            )
+            check.show(f"d = {d}, t = {time:g}: distance at n = {sizes[-1]}", gaps[-1][k])
+        check.show(f"d = {d}: mean height at t = {times[-1]:g}, equation", float(target[-1, 0]))
+        check.show(f"d = {d}: mean height at t = {times[-1]:g}, tokens", float(extrapolated[-1, 0]))
+    check.below("largest z of mean and mean square of the heights, d = 3 and 5, extrapolated in n", largest(z), 4.0)
+    check.above("least change of these moments from the start, in standard errors", smallest(spans), 10.0)
+
+
+def ring_heights(d: int, count: int) -> Array:
+    """Return quantiles of the heights <x, e> = tanh((1 + g) / 2) of tokens at the start, for a standard Gaussian g."""
+    from scipy.special import ndtri
+
+    return np.tanh((1 + ndtri((np.arange(count) + 0.5) / count)) / 2)
+
+
+def ring_paths(start: Array, d: int, beta: float, times: tuple[float, ...]) -> Array:
+    """Return the heights of rings of equal mass at the times, by the continuity equation.
+
+    The mean of exp(kappa <u, v>) over v on the sphere of R^(d-1) is Gamma(q + 1) (2 / kappa)^q I_q(kappa) with q = (d - 3) / 2.
+    """
+    from scipy.special import gamma, ive
+
+    from limitlab.numerics.ode import states_at
+
+    q = (d - 3) / 2
+
+    def velocity(_: float, z: Array) -> Array:
+        s = np.sqrt(1 - z**2)
+        kappa = np.maximum(beta * np.outer(s, s), 1e-12)
+        weight = np.exp(beta * np.outer(z, z) + kappa) * gamma(q + 1) * (2 / kappa) ** q
+        value, slope = weight * ive(q, kappa), weight * ive(q + 1, kappa)  # the derivative in kappa has the order q + 1
+        along, across = value @ z, slope @ s
+        return np.asarray((along - z * (z * along + s * across)) / value.sum(axis=1))
+
+    return np.asarray(states_at(velocity, start, np.array(times), tolerance=1e-7))
+
+
+def tokens_on_rings(d: int, beta: float, n: int, seed: int, times: tuple[float, ...]) -> Array:
+    """Return the heights (times, n) of tokens that start at independent places with the distribution of `ring_heights`."""
+    rng = np.random.default_rng([49, d, n, seed])
+    z, across = np.tanh((1 + rng.standard_normal(n)) / 2), rng.standard_normal((n, d - 1))
+    across *= np.sqrt(1 - z**2)[:, None] / np.linalg.norm(across, axis=1, keepdims=True)
+    paths = token_paths(np.column_stack([z, across]), beta, np.array(times), tolerance=1e-5)
+    return np.asarray(np.asarray(paths)[..., 0])

@@ -38,7 +38,7 @@ STEP = 0.05  # time step of the particles
 
 
 def growth_rates(k: ArrayLike, beta: ArrayLike, dimension: int = 2, normalised: bool = True) -> Array:
-    """Return the growth rate sigma_k of a degree-k harmonic around the uniform law, eq. (16); `k` and `beta` broadcast.
+    """Return the growth rate sigma_k of a degree-k harmonic around the uniform density, eq. (16); `k` and `beta` broadcast.
 
     >>> growth_rates([1, 2, 3, 4], 5.0).round(6).tolist()
     [0.178677, 0.514117, 0.682678, 0.600089]
@@ -84,7 +84,7 @@ def escape_time(beta: float, tokens: int, dimension: int = 2) -> float:
 
 
 def poisson_radius(start: ArrayLike, time: ArrayLike) -> Array:
-    """Return the order parameter r = |E e^{i theta}| at beta = 0 on the circle from a wrapped Cauchy start.
+    """Return r = |E e^{i theta}|, the length of the mean token, at beta = 0 on the circle from a wrapped Cauchy density.
 
     The ratio r^2 / (1 - r^2) grows in proportion to e^t.
 
@@ -154,7 +154,7 @@ class CircleMeanField(Law):
     times: float | tuple[float, ...] = parameter((1.0, 2.0), note="in layers", kind="coordinate", least=0)
     solver: Solver = parameter("fourier", "numerical method", note="fourier, volumes or particles", kind="solver")
     stratified: bool = parameter(
-        True, "whether the tokens are drawn one in each stratum of equal mass, not independently", kind="experiment"
+        True, "whether one token is drawn in each of n arcs of equal probability, not all independently", kind="experiment"
     )
 
     def draw_cost(self, size: int) -> Cost:
@@ -241,7 +241,7 @@ class CircleMeanField(Law):
             )
 
     def growth_rates(self, k: ArrayLike) -> Array:
-        """Return growth rates of harmonics of degree k around the uniform law, eq. (16)."""
+        """Return the growth rates of harmonics of degree k around the uniform density, eq. (16)."""
         return growth_rates(k, self.beta, self.dimension, self.normalised)
 
     def predicted_clusters(self) -> int:

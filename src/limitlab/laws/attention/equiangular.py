@@ -237,7 +237,7 @@ class EquiangularTokens(Law):
         return {"overlap": overlap(times, tokens, beta, start_overlap, self.normalised), "accuracy": CLOSED_FORM}
 
     def measured(self, draw: Draw, times: Array, beta: Array) -> Values:
-        """Draw tokens in `size` dimensions with mean overlap g0 and return the mean overlap of all pairs over time."""
+        """Draw tokens in `size` dimensions with the mean overlap `start_overlap` and return the mean overlap of all pairs over time."""
         from limitlab.models.attention.clusters import mean_overlap
         from limitlab.models.attention.engines import correlated_tokens, gram_path
 

@@ -69,7 +69,7 @@ class Channel:
         return self.clean(z) + self.noise * rng.standard_normal(z.shape)
 
     def pull(self, y: Array, omega: Array, variance: float) -> Array:
-        """Return g = d log Z/d omega.
+        """Return the derivative of the log of `evidence` with respect to omega.
 
         >>> Channel("gaussian", noise=1.0).pull(np.array([2.0]), np.array([1.0]), 0.25).tolist()
         [0.8]
@@ -215,7 +215,7 @@ def _shape(channel: Channel, u: Array) -> Array:
 
 
 def information(channel: Channel, q: float, order: int = 24) -> float:
-    """Return I(q).
+    """Return the information of a label about its score at overlap q.
 
     >>> information(Channel("gaussian", noise=0.5), 0.75)
     2.0
@@ -274,7 +274,7 @@ def _noisy_information(channel: Channel, q: float, order: int) -> float:
 
 
 def recovered(prior: Prior, precision: float) -> float:
-    """Return Q(r), the mean square of the posterior mean of an entry that is observed with noise of variance 1/r.
+    """Return the mean square of the posterior mean of an entry that is observed with noise of variance 1/r.
 
     >>> recovered(Prior("gaussian"), 3.0)
     0.75
@@ -307,7 +307,7 @@ def _sparse_recovered(e: float, r: float) -> float:
 
 
 def precision_of(prior: Prior, q: float) -> float:
-    """Return the precision r at which Q(r) = q."""
+    """Return the precision r at which `recovered` is q."""
     if prior.name == "gaussian" or (prior.name == "sparse" and prior.density == 1):
         return q / (1 - q)
     from scipy.optimize import brentq

@@ -146,7 +146,7 @@ class BayesOptimal(Law):
 
     @property
     def sharp(self) -> bool:
-        """Whether the information I(q) grows without bound as q tends to 1.
+        """Whether the information I(q) of the labels about the score grows without bound as the overlap q tends to 1.
 
         This holds for labels that jump at a score and for real-valued labels without noise.
         """
@@ -154,7 +154,7 @@ class BayesOptimal(Law):
         return self.channel == "sign" or flipped or (self.channel in ("abs", "relu") and self.noise == 0)
 
     def step(self, q: float, order: int = 24) -> float:
-        """Return the overlap after one iteration of (1)."""
+        """Return the overlap after one iteration of equation (1) of docs/theory/bayes_optimal.md."""
         channel, prior = self._parts()
         return recovered(prior, information(channel, q, order) / self.ratio)
 
@@ -187,9 +187,9 @@ class BayesOptimal(Law):
         return q
 
     def free_entropy_gain(self, low: float, high: float) -> float:
-        """Return F(high) - F(low), the integral of (alpha I - r)/2.
+        """Return F(high) - F(low) for the free entropy F, the integral of (3) of docs/theory/bayes_optimal.md.
 
-        If `high` is 1, the numerical integral ends at 1 - 1e-12, and an estimate of the rest of the integral of alpha I is added.
+        If `high` is 1, the numerical integral ends at 1 - 1e-12, and an estimate of the remaining part is added.
         """
         channel, prior = self._parts()
         ends = [-math.log(1 - min(q, 1 - LAST)) for q in (low, high)]  # in -log(1 - q)
@@ -206,7 +206,9 @@ class BayesOptimal(Law):
         return float(total)
 
     def free_entropy(self, q: float) -> float:
-        """Return F(q) - F(0); for +-1 coefficients and sign labels it is (alpha - 1) log 2 at q = 1.
+        """Return F(q) - F(0), the free entropy at the overlap q relative to that at overlap 0.
+
+        For coefficients +-1 and sign labels it is (alpha - 1) log 2 at q = 1, with alpha = n/p samples per coefficient.
 
         >>> law = BayesOptimal(ratio=0.8, channel="sign", prior="rademacher")
         >>> round(law.free_entropy(1.0) / (0.25 * math.log(2)), 5)
@@ -225,7 +227,7 @@ class BayesOptimal(Law):
             Least n/p at which message passing has a positive overlap. It is positive only if the labels do not depend on the sign of the
             score.
         information_samples
-            Least n/p at which the Bayes estimate is the upper solution, which is perfect recovery without noise.
+            Least n/p at which the Bayes estimate is the largest solution, which is perfect recovery without noise.
         algorithmic_samples
             Least n/p at which message passing converges to the upper solution.
 

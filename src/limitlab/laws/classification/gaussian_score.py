@@ -49,7 +49,7 @@ class TrueScore:
         return Score(self, self.intercept, self.signal, 0.0).auc()
 
     def seen(self, u: Array, alignment: float) -> tuple[Array, Array]:
-        """Return m(U) and g(U) of (3) for a score of correlation r with G, by an equally spaced rule of exponentially small error."""
+        """Return the functions m and g of (3) at u for a score whose correlation with the true score is `alignment`."""
         from scipy.special import expit
 
         left = float(np.sqrt(max((1 - alignment) * (1 + alignment), 0.0)))
@@ -62,7 +62,7 @@ class TrueScore:
         return np.asarray(risk @ weight), np.asarray((risk * score) @ weight)
 
     def layer(self, alignment: float) -> tuple[float, float]:
-        """Return the position in U at which the risk varies, and the scale of the variation."""
+        """Return the place in the standard Gaussian score U around which the risk changes from 0 to 1, and the width of this change."""
         sharp = max(alignment, 1e-3)
         return -self.intercept / (self.signal * sharp), float(np.hypot(1 / self.signal, np.sqrt(1 - alignment**2)) / sharp)
 

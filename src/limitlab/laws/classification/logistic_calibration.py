@@ -30,7 +30,7 @@ from limitlab.errors import Refused
 from limitlab.laws import Draw, Experiment, Headline, Mark, Values, observable, parameter, shared
 from limitlab.laws.classification.beside_best import Best, HasBayesError, best_classifier, require_isotropic_signal
 from limitlab.laws.classification.gaussian_score import TrueScore
-from limitlab.laws.classification.logistic_system import Existence, existence, solve_logistic
+from limitlab.laws.classification.logistic_system import Existence, Fitted, existence, solve_logistic
 from limitlab.laws.classification.populations import Groups
 from limitlab.models.data import gaussian_lattice
 from limitlab.models.links import Labels, Link
@@ -40,6 +40,7 @@ __all__ = ["LogisticCalibration"]
 
 Array = NDArray[np.float64]
 
+SMALLEST_SIGNAL = 1e-4  # the bias factor is an even function of the signal, so its change below is of order 1e-8
 TEST_INPUTS = 4096
 
 
@@ -161,7 +162,7 @@ class LogisticCalibration(HasBayesError):
         return Groups(self.ratio, self.eigenvalues, tuple(shares.tolist()), tuple((variance / variance.sum()).tolist()))
 
     def existence(self) -> Existence:
-        """Return threshold and spread for the existence of the fit without a penalty."""
+        """Return the threshold of p/n below which the fit without penalty exists, and its spread, equations (4) and (5)."""
         return existence(self.truth(), self.fit_intercept)
 
     def existence_threshold(self) -> float:
@@ -189,7 +190,7 @@ class LogisticCalibration(HasBayesError):
         return self.ridge > 0 or self.ratio < self.existence_threshold()
 
     def observed(self) -> tuple[str, ...]:
-        """Return all observables, or those that have a limit along diverging scores if no fit exists."""
+        """Return all observables, or those that have a limit also if no fit exists."""
         return tuple(type(self).observables) if self.exists() else tuple(NO_FIT)
 
     def predicted(self) -> Values:
@@ -202,7 +203,7 @@ class LogisticCalibration(HasBayesError):
         change = abs(score.auc(1.5) - score.auc())
         return dict(
             exists=True,
-            bias_factor=score.signal / score.truth.signal,
+            bias_factor=self._bias_factor(solution),
             noise_scale=score.noise / math.sqrt(self.ratio),
             fitted_intercept=score.intercept,
             leverage_scale=solution.leverage,
@@ -211,8 +212,21 @@ class LogisticCalibration(HasBayesError):
             auc=score.auc(),
             **score.losses(),
             train_loss=solution.train_loss,
-            accuracy=max(10 * solution.accuracy, change),
+            # the calibration slope is a quotient by the spread of the score, which vanishes with the signal or for large penalties
+            accuracy=max(
+                10 * solution.accuracy, change, 1e-15 / score.spread, 0.0 if score.truth.signal >= SMALLEST_SIGNAL else 1e-9
+            ),
         )
+
+    def _bias_factor(self, solution: Fitted) -> float:
+        """Return the fitted over the true standard deviation of the score.
+
+        For a tiny signal both vanish. The ratio is an even function of the signal, so its value at `SMALLEST_SIGNAL` is its limit.
+        """
+        if solution.score.truth.signal >= SMALLEST_SIGNAL:
+            return solution.score.signal / solution.score.truth.signal
+        truth = TrueScore(solution.score.truth.intercept, SMALLEST_SIGNAL)
+        return solve_logistic(truth, self.population(), self.ridge, self.fit_intercept).score.signal / SMALLEST_SIGNAL
 
     def best_possible(self) -> Best:
         """Return the best classifier on the same samples, for labels whose true score has no intercept."""

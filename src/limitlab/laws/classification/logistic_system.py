@@ -213,4 +213,4 @@ def existence(truth: TrueScore, fit_intercept: bool = True) -> Existence:
     a, below, density = parts(t)
     second = float(mass @ ((a**2 + 1) * below + a * density))
     fourth = float(mass @ ((a**4 + 6 * a**2 + 3) * below + (a**3 + 5 * a) * density))
-    return Existence(second, float(np.sqrt(fourth - second**2 - 2 * second)), fit_intercept)
+    return Existence(second, math.sqrt(max(fourth - second**2 - 2 * second, 0.0)), fit_intercept)

@@ -88,7 +88,10 @@ def truncated(labels: Labels, rho: float, c1: float, c2: float, order: int = 24)
 
 
 def separability_threshold(labels: Labels, rho: float) -> float:
-    """Return min_c E(Z - c T)_+^2, the load above which a perfect separation exists, for features of correlation rho.
+    """Return the number of features per sample above which some classifier separates the training data.
+
+    It is min_c E(Z - c T)_+^2 with a standard Gaussian Z and T = y G. Here y is the label, and G is a Gaussian that has the correlation
+    `rho` with the score of the label (docs/theory/margins.md, eq. 7).
 
     Parameters
     ----------
@@ -137,12 +140,15 @@ def _separation(labels: Labels, rho: float) -> tuple[float, float]:
 
 
 def solve_margin(labels: Labels, population: Population) -> MarginPoint:
-    """Return the largest margin in the limit with the other observables (6).
+    """Return the limits of the largest margin, of its error and of the share of support vectors.
+
+    They are equation (6) of docs/theory/margins.md.
 
     Parameters
     ----------
     labels
-        Link and strength. E[y L] must not be negative. If it is, use the link t -> f(-t), which has the same margin.
+        Link and strength. The mean E[y L] of label times score must not be negative. If it is, use the link t -> f(-t), which has the
+        same margin.
     population
         Load, correlation and spectral averages of the features.
 
@@ -170,7 +176,7 @@ def solve_margin(labels: Labels, population: Population) -> MarginPoint:
             error = max(worst, float(np.abs(equations.residual(solution.x, FINER)).max())) / distance
             return equations.point(solution.x, error)
     raise ConvergenceError(
-        f"the iteration for the largest margin did not converge at load {load:.6g} (data are separable above {threshold:.6g})",
+        f"the iteration for the largest margin did not converge at {load:.6g} features per sample (separable above {threshold:.6g})",
         None,
         worst,
     )

@@ -33,7 +33,9 @@ DATA_SETS = 4  # number of data sets with random inputs in one draw
 
 
 def random_label_margin(ratio: ArrayLike) -> Array:
-    """Return the margin of standard Gaussian inputs with labels by tossing coins, for p/n above 1/2 (eq. 13).
+    """Return the limit of the largest margin of standard Gaussian inputs with random labels, for p/n above 1/2.
+
+    The labels are -1 or +1 with probability one half each (docs/theory/margins.md, eq. 13).
 
     >>> random_label_margin([0.8, 2.0, 5.0]).round(9).tolist()
     [0.310578448, 1.034314061, 2.001435584]

@@ -52,7 +52,7 @@ class Isotropic:
     rank: float = 1.0
 
     def averages(self, penalty: ArrayLike) -> Averages:
-        """Return the averages for Sigma = 1."""
+        """Return the averages for features of covariance 1."""
         gam = np.asarray(penalty, dtype=float)
         share = 1 / (1 + gam)
         return Averages(share, share**2, share**2, share, share**2, share**2, gam * share, np.zeros_like(share))
@@ -80,7 +80,7 @@ class RandomFeatures:
 
     @property
     def load(self) -> float:
-        """Number of features per sample, N/n."""
+        """Number of features per sample."""
         return self.width / self.samples
 
     @property

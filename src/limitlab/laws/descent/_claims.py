@@ -71,7 +71,8 @@ def least_norm(check: Check) -> None:
         together=True,
     )
     check.note(
-        "With the mean square as the loss, steps below n/lambda_max(XX') converge. A solution set of codimension n needs rank n."
+        "With the mean square as the loss, steps below n/lambda_max(XX') converge. The solutions form a space of dimension p - n only if "
+        "the rank of X is n."
     )
 
 
@@ -150,9 +151,9 @@ def separable_data(check: Check) -> None:
     check.above("largest relative change of C from the start at 0 to a random start", largest(moved), 0.1)
     check_margins_of_random_data(check)
     check.note(
-        "The remainder tends to a constant, with margins -log(n alpha_i) and not -log alpha_i. Terms of order log log t appear "
-        "only for degenerate data. The margin is 1/|w_hat|; a margin normalised to 1 carries no information. In the step bound "
-        "the largest eigenvalue enters to the first power."
+        "Corrections of the source: the remainder tends to a constant, with margins -log(n alpha_i) and not -log alpha_i. Terms of "
+        "order log log t appear only for degenerate data. The margin is 1/|w_hat|, whatever the normalisation of the weights. The "
+        "bound of the step contains the first power of the largest eigenvalue."
     )
 
 
@@ -249,7 +250,7 @@ ON_MARGIN = 1e-9
 
 @claim("J30", "Implicit bias, interpolation, spectra", LogisticDescent, Perceptron, figure="residual", items=("J-4",))
 def few_support_vectors(check: Check) -> None:
-    """Almost every data set has at most d support vectors, and the residual w(t) - w_hat log t of descent stays bounded.
+    """Almost every data set has at most d support vectors, and descent differs from its leading term w_hat log t by a bounded vector.
 
     Checked: the number and share of samples on the margin, sign vectors as a counterexample, the residual and its rate in log t.
     """
@@ -374,5 +375,6 @@ def many_minima(check: Check) -> None:
         check.show(f"errors on test images, {words(name)}", means[name])
         check.show(f"standard error, {words(name)}", standard_error(errors[name]))
     check.note(
-        "The network part is an observation on the digits; the errors of the middle two starts depend on the optimiser."
+        "The statement about networks is an observation on images of digits. The errors of the second and the third start depend on the "
+        "optimiser."
     )

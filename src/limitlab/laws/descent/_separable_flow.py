@@ -236,7 +236,7 @@ class SeparableFlow:
         return self.remainders(wanted) + wanted[:, None] * self.direction
 
     def direction_gap(self, log_times: ArrayLike) -> Array:
-        """Return |w/|w| - w_hat/|w_hat|| at increasing values of log t."""
+        """Return the distance of the direction of w(t) from its limit at increasing values of log t."""
         wanted = np.atleast_1d(np.asarray(log_times, dtype=float))
         return np.asarray(self.gap(wanted, self.remainders(wanted)).reshape(np.shape(log_times)))
 

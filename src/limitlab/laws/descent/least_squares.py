@@ -35,6 +35,8 @@ __all__ = ["LeastSquaresDescent"]
 Array = NDArray[np.float64]
 
 POINTS = 4096  # of the trapezoidal rule for (5), which converges geometrically
+NARROW = 0.01  # width of the peak at ratio 1 below which the trapezoidal rule is replaced
+GAUSS = 400  # nodes of the rule that replaces it
 LABELS = 16  # label vectors of a draw; after a few steps the distance in a few directions dominates, and it varies with the labels
 
 
@@ -72,6 +74,8 @@ def descent_limit(
     x = 1 + wide[0] + 2 * np.sqrt(wide[0]) * np.cos(phi)
     mass = 2 * np.sin(phi) ** 2 / (POINTS * x) * (wide[2] ** 2 + wide[3] ** 2 * wide[0] / x)
     left = ((wide[4] * np.cos(phi)) ** (2 * wide[1]) * mass).sum(axis=-1)
+    if (close := np.sqrt(gamma) - 1 < NARROW).any():
+        left = np.where(close, _left_close_to_square(*wide), left)
     variance, bias = tau**2 / (gamma - 1), away**2 * (1 - 1 / gamma)  # (7)
     travelled = away**2 / gamma + variance  # from the start to the end
     norm = travelled if start_distance is None else r**2 + bias + variance
@@ -88,6 +92,22 @@ def descent_limit(
         excess_risk=bias + variance,
     )
     return {name: np.broadcast_to(value, shape) for name, value in values.items()}
+
+
+def _left_close_to_square(gamma: Array, k: Array, away: Array, tau: Array, rate: Array) -> Array:
+    """Return the integral of `descent_limit` if gamma is close to 1, where the integrand has a peak of width sqrt(gamma) - 1 at pi.
+
+    The nodes pi - w sinh(u), for Gauss nodes u and the width w, resolve the peak on every scale.
+    """
+    nodes, weights = np.polynomial.legendre.leggauss(GAUSS)
+    width = (gamma - 1) / (np.sqrt(gamma) + 1)
+    end = np.arcsinh(np.pi / width)
+    u = end * (nodes + 1) / 2
+    angle = width * np.sinh(u)
+    x = width**2 + 4 * np.sqrt(gamma) * np.sin(angle / 2) ** 2
+    step = end / 2 * weights * width * np.cosh(u) / np.pi
+    mass = 2 * np.sin(angle) ** 2 / x * (away**2 + tau**2 * gamma / x) * step
+    return np.asarray(((rate * np.cos(angle)) ** (2 * k) * mass).sum(axis=-1))
 
 
 class LeastSquaresDescent(Law):
@@ -146,7 +166,7 @@ class LeastSquaresDescent(Law):
     steps: int = parameter(10, least=0)
     signal: float = parameter(1.0, above=0)
     noise: float = parameter(0.5, least=0)
-    start_distance: float | None = parameter(None, note="a norm, in a random direction; none: start at 0", least=0)
+    start_distance: float | None = parameter(None, note="in a random direction; None: start at 0", least=0)
     inputs: tuple[tuple[float, ...], ...] | None = parameter(None, note="rows of a data set, in place of random ones")
     targets: tuple[float, ...] | None = parameter(None)
 
@@ -178,7 +198,7 @@ class LeastSquaresDescent(Law):
 
     @property
     def interpolant(self) -> Array:
-        """The end X^+ y of descent from zero."""
+        """The end of descent from zero, which is the least-squares solution of least norm."""
         return self.problem.limit()
 
     @property

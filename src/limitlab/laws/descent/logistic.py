@@ -136,7 +136,7 @@ class LogisticDescent(LabelledLaw):
 
     @property
     def correction(self) -> Array:
-        """The part w_tilde of r_inf in the span of the support vectors."""
+        """The limit w_tilde of w(t) - w_hat log t as t -> infinity, projected on the span of the support vectors."""
         return self.flow.correction
 
     @property
@@ -156,7 +156,7 @@ class LogisticDescent(LabelledLaw):
         return self.flow.rate
 
     def residual(self, log_time: ArrayLike) -> Array:
-        """Return w(t) - w_hat log t - w_tilde at one value of log t, or at several increasing values (one row each).
+        """Return w(t) - w_hat log t - `correction` at one value of log t, or at several increasing values (one row each).
 
         The residual converges. In the span of the support vectors it tends to 0 like t^-`residual_rate`. Its part across that span tends
         to a constant.
@@ -170,11 +170,11 @@ class LogisticDescent(LabelledLaw):
 
     @property
     def gap_constant(self) -> float:
-        """The constant C of equation (2)."""
+        """The constant C of equation (2), with which the distance of the direction from its limit falls like C / log t."""
         return self.flow.gap_constant
 
     def direction_gap(self, log_time: ArrayLike) -> Array:
-        """Return |w/|w| - w_hat/|w_hat|| at one value of log t, or at several increasing values."""
+        """Return the distance of the direction of w(t) from its limit at one value of log t, or at several increasing values."""
         return self.flow.direction_gap(log_time)
 
     # -- the law -----------------------------------------------------------------------------------------------------------

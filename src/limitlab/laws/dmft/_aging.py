@@ -47,7 +47,7 @@ class Reduced:
 
     @classmethod
     def of(cls, kernel: Sequence[float]) -> Reduced:
-        """Return the numbers for the coefficients of h, from degree 0."""
+        """Return the numbers for the coefficients of the kernel, from degree 0."""
         c = np.array(kernel, dtype=float)
         k = np.arange(c.size)
         c[:2] = 0.0
@@ -164,12 +164,12 @@ class PureNoise(Law):
             )
         if sum(coefficients[2:]) == 0:
             raise Refused(
-                f"kernel = {coefficients} is not allowed: it must have a part of degree 2 or more, linear neurons have no transition"
+                f"kernel = {coefficients} is not allowed: a part of degree 2 or more is required, because linear neurons have no transition"
             )
         return self
 
     def coefficients(self) -> tuple[float, ...]:
-        """Return the coefficients of h, from the activation or from `kernel`."""
+        """Return the coefficients of the kernel, from the activation or from `kernel`."""
         if self.kernel is not None and self.activation is not None:
             raise Refused("kernel is not allowed together with activation: give one of them")
         if self.activation is not None:

@@ -218,7 +218,7 @@ class ExchangeableNeurons:
         return ("R+",) if self.width == 1 else ("R+", "R-")
 
     def start(self) -> Mapping[str, float]:
-        """Return the values of unit neurons with overlap v(0) and mutual correlation C_o(0, 0)."""
+        """Return the values at the start, for unit neurons with given overlap and given inner product of two neurons."""
         together = 1.0 + (self.width - 1) * self.correlation
         return {
             "second_layer": self.second_layer,
@@ -228,7 +228,7 @@ class ExchangeableNeurons:
         }
 
     def constrain(self, history: History) -> None:
-        """Set the newest entries so that C_d(t, t) = (C_+ + (m-1) C_-) / m = 1, because the neurons stay on the sphere."""
+        """Set the newest entries so that the neurons have norm 1, because they stay on the sphere."""
         m = self.width
         if m == 1:
             history.row("C+")[-1] = 1.0

@@ -172,9 +172,10 @@ def _has_derivative(function: Activation) -> bool:
 def loss_from_function(
     loss: Callable[[Any, Any, Any], Any], error: Part | None = None, *, vector: bool = False, exchangeable: bool = False
 ) -> Loss:
-    """Return the loss of one sample (r, w, e) that a function written with `jax.numpy` defines, differentiated by JAX.
+    """Return the loss of one sample that a function written with `jax.numpy` defines. JAX computes its derivatives.
 
-    `error` defaults to the loss. r and w are scalars or, with `vector`, arrays of shape (m,) and (q,). `exchangeable` states that
+    The arguments of the function are the prediction r, the signal w of the label, and the noise e of the label. By default `error` is the
+    loss. r and w are scalars or, with `vector`, arrays of shape (m,) and (q,). `exchangeable` states that
     relabelling the neurons does not change the loss.
 
     >>> import jax.numpy as jnp

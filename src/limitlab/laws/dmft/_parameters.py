@@ -26,7 +26,8 @@ class TwoLayerStart(Law):
         None, note="None: of the activation, or 0.5 q + 0.5 q^2 if that is None too"
     )
     target: tuple[float, ...] | None = parameter(
-        None, note="of phihat(v) = E sigma phi from degree 0; None with a kernel: pure noise"
+        None,
+        note="of the mean product of neuron and target as a power series in the overlap, from degree 0; None and a kernel: pure noise",
     )
     target_norm: float | None = parameter(
         None,
@@ -46,7 +47,7 @@ class TwoLayerStart(Law):
         most=1,
     )
     times: float | tuple[float, ...] = parameter(
-        (0.0, 0.5, 1.0, 2.0, 4.0), note="on the scale on which the weights move", kind="coordinate", least=0
+        (0.0, 0.5, 1.0, 2.0, 4.0), note="in the unit in which weights change by order 1", kind="coordinate", least=0
     )
 
     @model_validator(mode="after")
@@ -92,7 +93,7 @@ class TwoLayerStart(Law):
 
 
 def check_correlation(width: int, overlap: float, correlation: float) -> None:
-    """Raise `Refused` if no m unit vectors have this overlap and correlation."""
+    """Raise `Refused` if unit vectors with this overlap and this inner product of two vectors do not exist."""
     if width == 1:
         return
     together = 1.0 + (width - 1) * correlation

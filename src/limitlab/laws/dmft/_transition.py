@@ -54,7 +54,7 @@ class Decay:
 
 
 def follow_decay(law: InterpolationTransition, gamma: float, end: float, steps: int, octaves: int = 4) -> Decay:
-    """Return the train error with second layer gamma at end / 2^octaves, ..., end / 2, end."""
+    """Return the train error with second layer gamma, at the time `end` and at `octaves` earlier times, each half of the next."""
     from limitlab.numerics.two_time import extrapolate
 
     dynamics = law.replace(second_layer=gamma).dynamics(times=end, solver_steps=steps)
@@ -97,8 +97,8 @@ class Located:
     Attributes
     ----------
     value, error
-        The limit of the effective thresholds and its distance to the last of them. If their drift does not shrink yet, the last
-        of them and three times its drift beyond their range.
+        The limit of the effective thresholds, and its distance from the last of them. If the changes between successive thresholds do
+        not decrease, the value is the last threshold, and the error is three times the last change.
     by_octave
         Effective thresholds of successive pairs of octaves, earliest first.
     slopes

@@ -337,8 +337,8 @@ class FirstOrderDynamics(Law):
     def row_law(self) -> tuple[Floats, Floats]:
         """Return mean and covariance of a row of the parameters in the limit, eq. (6a).
 
-        Given the coefficient b of theta_*, scaled as sqrt(d) theta_*, the row sqrt(d) theta_i after k = 0, ..., `steps` steps is a Gaussian
-        process in R^m with mean b mean[k] and covariance covariance[k, s].
+        Let b be a coordinate of the true parameters times sqrt(d). Given b, the same row of the trained parameters times sqrt(d) is a
+        Gaussian process in the number of steps k, with mean b mean[k] and covariance covariance[k, s].
 
         >>> mean, covariance = FirstOrderDynamics(loss="square", steps=3).row_law()
         >>> mean.shape, covariance.shape

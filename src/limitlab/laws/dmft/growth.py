@@ -41,8 +41,9 @@ CAVEAT = (
 class AdiabaticGrowth(PureNoise):
     """How fast does the second layer grow when a wide network is trained on pure noise?
 
-    Times are s = t / m. In the adiabatic approximation the train error at every time is the plateau for a second layer that is frozen at
-    gamma(s). Growth stops at the threshold gamma_GF.
+    Times are s = t / m for m neurons, and gamma(s) is the second layer divided by sqrt(m). In the adiabatic approximation the train error
+    at every time is the value at which training would end if the second layer were frozen at gamma(s). Growth stops at the threshold
+    gamma_GF.
 
     Examples
     --------
@@ -106,8 +107,8 @@ class AdiabaticGrowth(PureNoise):
     )
     experiment_model: Literal["equations", "network", "two-time"] = parameter(
         "equations",
-        note="random Gaussian equations for one neuron whose second layer is slowed down by m, a network of m neurons, or the two-time "
-        "equations of m neurons, which are free of sampling noise",
+        note="random Gaussian equations for one neuron (equations), a network of m neurons (network), or the two-time equations of m "
+        "neurons, which are free of sampling noise (two-time)",
         kind="experiment",
     )
 
@@ -116,15 +117,17 @@ class AdiabaticGrowth(PureNoise):
         return Cost(1e6 + 10.0 * size**2, 800.0 * float(size) ** 3)
 
     def natural_scale(self, observable: str) -> float:
-        """Return tau^2 as the scale of train errors, because late ones are nearly zero."""
+        """Return the variance of the noise as the scale of train errors, because late ones are nearly zero."""
         return self.noise**2 if observable == "train_error" else 0.0
 
     def coefficients(self) -> tuple[float, ...]:
-        """Return the coefficients of h, from the activation or from `kernel`."""
+        """Return the coefficients of the kernel, from the activation or from `kernel`."""
         return (0.0, 0.5, 0.5) if self.kernel is None and self.activation is None else super().coefficients()
 
     def initial_slope(self) -> float:
-        """Return gamma_* = tau sqrt(alpha) E_th, the slope in gamma(s) = gamma_* s at the start.
+        """Return gamma_* = tau sqrt(alpha) E_th, the slope with which the second layer grows at first, gamma(s) = gamma_* s.
+
+        E_th is the threshold energy, equation (10) of docs/theory/interpolation.md.
 
         >>> round(AdiabaticGrowth(samples_per_weight=0.5, kernel=(0, 0.5, 0, 0.5)).initial_slope(), 4)
         0.8165
@@ -132,12 +135,12 @@ class AdiabaticGrowth(PureNoise):
         return float(self.noise * np.sqrt(self.samples_per_weight) * self.reduced().threshold_energy)
 
     def saturation(self) -> float:
-        """Return gamma_GF, at which growth stops."""
+        """Return gamma_GF, the second layer divided by sqrt(m) at which its growth stops."""
         reduced = self.reduced()
         return float(threshold(self.samples_per_weight, self.noise, reduced.h0, reduced.h1, reduced.h2))
 
     def predicted(self, times: Floats) -> Values:
-        """Return gamma(s), in units of sqrt(m), and the train error there.
+        """Return the second layer divided by sqrt(m) at the times, and the train error there.
 
         The accuracy is the change between two interpolants of the speed.
         """
@@ -204,7 +207,7 @@ class AdiabaticGrowth(PureNoise):
         return self.replace(samples_per_weight=self.count("samples_per_weight", size) / self.unknowns(size))
 
     def measured(self, draw: Draw, times: Floats) -> Values:
-        """Run gradient flow with both layers free, from a_j = a_0, to the times s m with m = size."""
+        """Run gradient flow with both layers free, from equal second-layer weights, to the times of the law times `size`."""
         from limitlab.laws.dmft._finite import gaussian_model, training
 
         size, rng = draw.size, draw.rng

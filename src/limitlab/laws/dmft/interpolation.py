@@ -72,7 +72,7 @@ class InterpolationTransition(PureNoise):
 
     second_layer: float = parameter(0.5, note="frozen, over the square root of the width", symbol=r"\gamma", least=0)
     times: float | tuple[float, ...] = parameter(
-        (0.0, 1.0, 2.0, 4.0), note="on the scale on which the weights move", kind="coordinate", least=0
+        (0.0, 1.0, 2.0, 4.0), note="in the unit in which weights change by order 1", kind="coordinate", least=0
     )
     solver_steps: int = parameter(
         240,
@@ -84,7 +84,7 @@ class InterpolationTransition(PureNoise):
     )
 
     def dynamics(self, **changes: Any) -> TwoLayerDynamics:
-        """Return the system of the large-width limit, with one neuron, no constant and linear parts of h, and frozen second layer."""
+        """Return the system of the large-width limit, with one neuron, a kernel from degree 2 on, and frozen second layer."""
         coefficients = (0.0, 0.0, *self.coefficients()[2:])
         parameters: dict[str, Any] = dict(
             width=1,
@@ -101,7 +101,7 @@ class InterpolationTransition(PureNoise):
         return TwoLayerDynamics(**{**parameters, **changes})
 
     def finite_width(self, width: int, **changes: Any) -> TwoLayerDynamics:
-        """Return the same problem for m neurons with n/d = alpha m and a = gamma sqrt(m), whose limit for large m is this law.
+        """Return the same problem for a network of finite width, whose limit for large width is this law.
 
         >>> wide = InterpolationTransition(kernel=(0, 0.5, 0.5), times=2.0)
         >>> gap = wide.theory().train_error - wide.finite_width(40).theory().train_error
@@ -127,12 +127,15 @@ class InterpolationTransition(PureNoise):
         return {"final_train_error": np.array(rows)}
 
     def threshold(self) -> float:
-        """Return gamma_GF in closed form, or inf for samples_per_weight >= 1, where equations outnumber parameters."""
+        """Return gamma_GF, the second layer divided by sqrt(m) above which gradient flow fits pure noise.
+
+        It is the closed form (2) of docs/theory/interpolation.md. It is inf for samples_per_weight >= 1, because there are then more
+        samples than weights."""
         reduced = self.reduced()
         return float(threshold(self.samples_per_weight, self.noise, reduced.h0, reduced.h1, reduced.h2))
 
     def plateau(self, gamma: float) -> Plateau:
-        """Return the long-time state at second layer gamma."""
+        """Return the state at late times if the second layer divided by sqrt(m) is frozen at gamma."""
         if self.samples_per_weight >= 1:
             raise Refused(
                 f"samples_per_weight = {self.samples_per_weight:g} is not allowed for the long-time limit: must be below 1; "
@@ -143,7 +146,7 @@ class InterpolationTransition(PureNoise):
         return plateau(gamma, self.samples_per_weight, self.noise, self.reduced())
 
     def residual(self, gamma: float) -> float:
-        """Return the limit of the train error as t -> infinity at second layer gamma, which is 0 from the threshold on."""
+        """Return the train error after infinite time if the second layer is frozen at gamma sqrt(m). It is 0 from the threshold on."""
         return self.plateau(gamma).residual
 
     def predicted(self, times: Floats) -> Values:
@@ -162,7 +165,7 @@ class InterpolationTransition(PureNoise):
         return Cost(1e5 + 1.1 * entries, 1e7 + 40.0 * entries * max(latest(self), 1.0))
 
     def measured(self, draw: Draw, times: Floats) -> Values:
-        """Run gradient flow on alpha d random Gaussian equations for one unit vector."""
+        """Run gradient flow of one unit vector of d weights on `samples_per_weight` * d random Gaussian equations."""
         from limitlab.laws.dmft._finite import gaussian_model, training
 
         rng, limit = draw.rng, self.dynamics()

@@ -39,7 +39,7 @@ Floats = NDArray[np.float64]
 
 
 class SpinFlow(NamedTuple):
-    """Energy per dimension of the spin model and its correlation with the start, at times s of the clock."""
+    """Energy per dimension of the spin model and its correlation with the start, at times of the spin model."""
 
     energy: Floats
     correlation: Floats
@@ -63,7 +63,7 @@ class SpinModel:
     observed = ("energy", "correlation_with_start")
 
     def start(self) -> Mapping[str, float]:
-        """Return the values of unit weights at clock 0."""
+        """Return the values of unit weights at time 0."""
         return {"second_layer": self.second_layer, "clock": 0.0, "C": 1.0}
 
     def constrain(self, history: History) -> None:
@@ -132,7 +132,7 @@ class MiddleRegime(PureNoise):
     # Degrees two and three, a start that is not 1
     points = (dict(kernel=(0.0, 0.5, 0.3, 0.2), start_second_layer=0.8, x=(0.5, 1.5)),)
     headline = Headline(
-        "Neurons forget their start while outputs grow",
+        "Neurons turn away while outputs grow",
         x="x",
         over=(0.0, 4.0, 41),
         show=("second_layer", "correlation_with_start"),
@@ -165,15 +165,17 @@ class MiddleRegime(PureNoise):
         )
 
     def reduced_coefficients(self) -> tuple[float, ...]:
-        """Return the coefficients of h~, which has no constant and linear part."""
+        """Return the coefficients of the kernel h without its constant and its linear term."""
         return (0.0, 0.0, *self.coefficients()[2:])
 
     def threshold_energy(self) -> float:
-        """Return E_th, the limit of the energy of the spin model. The slow growth has the slope gamma_* = tau sqrt(alpha) E_th."""
+        """Return E_th, the limit of the energy of the spin model at late times.
+
+        The growth at times of order m begins with the slope gamma_* = tau sqrt(alpha) E_th."""
         return float(self.reduced().threshold_energy)
 
     def spin_flow(self, s: ArrayLike) -> SpinFlow:
-        """Return energy and correlation with the start of the spin model, at times s of its clock."""
+        """Return energy and correlation with the start of the spin model, at times of this model."""
         at = np.atleast_1d(np.asarray(s, dtype=float))
         order = tuple(float(value) for value in np.unique(at))
         steps = max(40, int(np.ceil(self.solver_steps * max(order))))
@@ -204,7 +206,7 @@ class MiddleRegime(PureNoise):
         return {name: means[name] for name in type(self).observables}
 
     def finite_width(self, width: int, **changes: Any) -> TwoLayerDynamics:
-        """Return the two-time equations of m = `width` neurons at the times x sqrt(m/alpha)/tau, without sampling noise.
+        """Return the two-time equations of m = `width` neurons at the times of the law, without sampling noise.
 
         >>> law = MiddleRegime(kernel=(0, 0.5, 0, 0.5), x=1.0)
         >>> finite = law.finite_width(20).theory()

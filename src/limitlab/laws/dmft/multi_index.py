@@ -134,15 +134,15 @@ class MultiIndexFlow(Law):
         return Cost(1e5 + 14.0 * size**2, 3e3 * size**2 * max(latest(self), 1.0))
 
     def kernels(self) -> Kernels:
-        """Return h and the squared norm of the target."""
+        """Return the kernel of two neurons as a polynomial, and the squared norm of the target."""
         return Kernels(tuple(c * c for c in self.hermite), (), sum(weight**2 for _, weight in self.target))
 
     def start(self) -> tuple[Floats, Floats]:
-        """Return a and v of the particles at the start."""
+        """Return the second-layer weights and the overlaps of the particles at the start."""
         return np.broadcast_to(np.asarray(self.second_layer, dtype=float), len(self.overlaps)), np.array(self.overlaps)
 
     def phihat(self, v: Floats) -> Floats:
-        """Return E sigma(<w, x>) phi(x) for rows v of overlaps.
+        """Return the mean product of a neuron sigma(<w, x>) and the target phi(x), for rows v of overlaps.
 
         Every term of total degree l contributes c_l sqrt(l! / prod l_j!) prod v_j^{l_j} times its coefficient.
 
@@ -153,7 +153,7 @@ class MultiIndexFlow(Law):
         return np.asarray(np.sum(terms, axis=0))
 
     def phihat_gradient(self, v: Floats) -> Floats:
-        """Return the gradient of phihat in v, from the derivatives of its monomials."""
+        """Return the gradient of `phihat` in the overlaps, from the derivatives of its monomials."""
         total = np.zeros_like(v)
         for scale, degrees in self._terms():
             for j in np.flatnonzero(degrees):

@@ -217,7 +217,7 @@ class PopulationFlow(_Population):
 
     @property
     def correlation_at_start(self) -> float:
-        """The correlation C_o(0, 0) of two neurons at the start."""
+        """The inner product of two neurons at the start."""
         return self.overlap_at_start**2 if self.start_correlation is None else self.start_correlation
 
     def predicted(self, times: Floats) -> Values:

@@ -202,7 +202,7 @@ class TwoLayerDynamics(TwoLayerStart):
 
     @property
     def correlation_at_start(self) -> float:
-        """The correlation C_o(0, 0) of two neurons at the start."""
+        """The inner product of two neurons at the start."""
         return self.overlap_at_start**2 if self.start_correlation is None else self.start_correlation
 
     def system(self) -> ExchangeableNeurons:
@@ -292,7 +292,7 @@ class TwoLayerDynamics(TwoLayerStart):
         return CAVEAT if self.experiment_model == "gaussian" else NETWORK_CAVEAT
 
     def two_time(self, steps: int = 100) -> xr.Dataset:
-        """Return correlations and responses C_d, C_o, R_d, R_o of the weights and the residual's r, on one grid (not extrapolated).
+        """Return the correlations and responses of the weights and the response of the residual, on one grid (not extrapolated).
 
         >>> functions = TwoLayerDynamics(times=1.0).two_time(20)
         >>> float(functions.C_d[5, 5])
@@ -357,7 +357,7 @@ class TwoLayerDynamics(TwoLayerStart):
         return 0.0 if self.frozen else 1.0
 
     def fastest_rate(self) -> float:
-        """Return L_+ at the start, the rate of the mean neuron, eq. (6)."""
+        """Return the rate of the mean neuron at the start, eq. (6) of docs/theory/two_layer_dynamics.md."""
         slope = self.kernels().h([1.0, self.correlation_at_start], order=1)
         return float(
             self.sample_ratio / self.width**2 * self.start_second_layer**2 * (slope[0] + (self.width - 1) * abs(slope[1]))

@@ -64,14 +64,14 @@ class LazyNetworks:
         return np.asarray(self.activation(inner) @ self.outer)
 
     def kernel(self, weights: Array | None = None) -> Array:
-        """Return J J' of every network, shape (networks, n, n)."""
+        """Return the tangent kernel of every network, shape (networks, n, n)."""
         slopes = (
             self.activation.derivative(self.X @ (self.weights if weights is None else weights).swapaxes(-1, -2)) * self.outer
         )
         return np.asarray((slopes @ slopes.swapaxes(-1, -2)) * (self.X @ self.X.T))
 
     def pull_back(self, weights: Array, residual: Array) -> Array:
-        """Return J' r, with the shape of the weights."""
+        """Return the transposed Jacobian of the outputs times r, with the shape of the weights."""
         slopes = self.activation.derivative(self.X @ weights.swapaxes(-1, -2)) * self.outer
         return np.asarray((slopes * residual[..., None]).swapaxes(-1, -2) @ self.X)
 

@@ -184,7 +184,7 @@ def _abs(q1: Array, q2: Array, c: Array) -> Duals:
 
 def _erf(q1: Array, q2: Array, c: Array) -> Duals:
     product = (1 + 2 * q1) * (1 + 2 * q2)
-    return Duals(2 / np.pi * np.arcsin(2 * c / np.sqrt(product)), 4 / np.pi / np.sqrt(product - 4 * c**2))
+    return Duals(2 / np.pi * np.arcsin(2 * c / np.sqrt(product)), 4 / np.pi / np.sqrt(np.maximum(product - 4 * c**2, 1.0)))
 
 
 def _sin(q1: Array, q2: Array, c: Array) -> Duals:

@@ -50,18 +50,18 @@ def empirical_ntk(
     Parameters
     ----------
     f
-        A function of (parameters, inputs) written with JAX, whose result has one row per input, and one or more columns or none; or a
-        `torch.nn.Module` (then `parameters` is None and the parameters of the module are used).
+        A function of (parameters, inputs) written with JAX. Its result has one entry per input, or one row per input and one column
+        per output. f may also be a `torch.nn.Module`. Then `parameters` is None, and the parameters of the module are used.
     parameters
-        Its parameters: arrays in lists, tuples and dictionaries.
+        The parameters of f, as arrays in lists, tuples and dictionaries.
     X, Y
         Inputs, along the first axis.
     full
         Whether to return all pairs of outputs, shape (n, outputs, m, outputs). Otherwise the result is their trace over the number of
         outputs, shape (n, m).
     method
-        "jacobian" (fast if it fits into memory), "layers" (products of two Gram matrices for every matrix of weights that acts once, the
-        Jacobian of other arrays), "columns" (least memory), or "auto". PyTorch modules use Jacobians.
+        "jacobian" (fast if it fits into memory), "layers" (fast for wide layers), "columns" (least memory), or "auto". "layers" computes
+        the part of a weight matrix that is used once as a product of two Gram matrices. PyTorch modules use "jacobian".
     batch
         Number of inputs whose derivatives are in memory at a time (default: all).
 

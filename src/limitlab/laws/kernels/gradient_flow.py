@@ -74,7 +74,9 @@ def decay(values: Array, samples: int, times: Array, step: float, ridge: float) 
             left = np.exp(-rate * times[:, None])
         else:
             if step * rate.max() >= 2:
-                raise Refused(f"step = {step:g} is not allowed: must be below {2 / rate.max():.6g}, or descent explodes")
+                raise Refused(
+                    f"step = {step:g} is not allowed: must be below {2 / rate.max():.6g}, because longer steps diverge"
+                )
             counts = np.where(np.isinf(times), np.inf, np.round(times / step))
             factor = 1 - step * rate
             odd = np.where((counts[:, None] % 2 == 1) & (factor < 0), -1.0, 1.0)
@@ -133,7 +135,9 @@ def kernel_gradient_flow(
     grid, labels, start = checked_times(times), np.asarray(y, dtype=float), np.asarray(f0, dtype=float)
     n = len(eigen.values)
     if labels.shape != (n,) or start.shape != (n,):
-        raise Refused(f"y and f0 of shapes {labels.shape} and {start.shape} are not allowed: must be ({n},), as K says")
+        raise Refused(
+            f"y and f0 of shapes {labels.shape} and {start.shape} are not allowed: must be ({n},), one number per row of K"
+        )
     left = decay(eigen.values, n, grid, step, ridge)
     away = eigen.vectors.T @ (start - labels)
     _warn_if_impossible(eigen, away, grid, ridge)
@@ -143,7 +147,7 @@ def kernel_gradient_flow(
         return Trajectory(train, None)
     rows = np.atleast_2d(np.asarray(k_test, dtype=float))
     if rows.shape[1] != n:
-        raise Refused(f"k_test of shape {rows.shape} is not allowed: must have {n} columns, as K has")
+        raise Refused(f"k_test of shape {rows.shape} is not allowed: must have {n} columns, one per row of K")
     base = np.zeros(len(rows)) if f0_test is None else np.asarray(f0_test, dtype=float)
     return Trajectory(train, base - (phi * away) @ (rows @ eigen.vectors).T)
 
@@ -285,7 +289,7 @@ class KernelGradientFlow(Law):
         check_prediction(self)
         top = float(np.linalg.eigvalsh(self._kernels()[1][: self.samples, : self.samples])[-1]) / self.samples
         if self.step * top >= 2:
-            raise Refused(f"step = {self.step:g} is not allowed: must be below {2 / top:.6g}, or descent explodes")
+            raise Refused(f"step = {self.step:g} is not allowed: must be below {2 / top:.6g}, because longer steps diverge")
         return self
 
     def draw_cost(self, size: int) -> Cost:

@@ -53,9 +53,10 @@ class LazyCertificate:
     lipschitz
         Bound on the Lipschitz constant of the Jacobian, everywhere.
     residual
-        |y - f_0|.
+        The norm Delta = |y - f_0| of labels minus outputs at the start.
     ratio
-        The number 4 L Delta / s_min^2. The certificate holds if it is below 1.
+        The number 4 L Delta / s_min^2, with L = `lipschitz`, Delta = `residual` and s_min = `sigma_min`. The certificate holds if it is
+        below 1.
     rate
         The squared residual falls at least like exp(-rate t).
     distance_bound, deviation_bound
@@ -83,7 +84,7 @@ class LazyCertificate:
 
     @property
     def sharper_deviation_bound(self) -> float:
-        """The deviation bound min(3 Delta/s, (8 + 20 s_max^2/s^2) L Delta^2/s^3), s = s_min, whose terms the simpler bound combines."""
+        """The deviation bound of the proof, with two terms that equation (4) of docs/theory/lazy_training.md combines into one."""
         s = self.sigma_min
         second = (8 + 20 * (self.sigma_max / s) ** 2) * self.lipschitz * self.residual**2 / s**3
         return min(3 * self.residual / s, second)
@@ -101,7 +102,7 @@ def lazy_certificate(
     W0
         First layer at the start, one neuron per row.
     scale
-        alpha.
+        Output scale alpha.
     activation
         The activation s, with a bounded second derivative. Unknown derivatives are computed numerically.
     signs
@@ -319,7 +320,7 @@ class LazyTraining(Law):
         )  # mean squared residuals at the start
         left = np.exp(-values * times[:, None] / n)
         return dict(
-            smallest_singular_value=np.sqrt(values[0]),
+            smallest_singular_value=np.sqrt(np.maximum(values[0], 0.0)),
             largest_singular_value=np.sqrt(values[-1]),
             train_error=(left**2 * energy).sum(axis=1) / n,
             squared_distance=((1 - left) ** 2 / values * energy).sum(axis=1),
@@ -333,7 +334,7 @@ class LazyTraining(Law):
         values = np.linalg.eigvalsh(nets.kernel())
         certificates = [self.certificate(weights) for weights in nets.weights]
         return dict(
-            smallest_singular_value=np.sqrt(values[:, 0]).mean(),
+            smallest_singular_value=np.sqrt(np.maximum(values[:, 0], 0.0)).mean(),
             largest_singular_value=np.sqrt(values[:, -1]).mean(),
             train_error=flow.train_error.mean(axis=0),
             squared_distance=flow.squared_distance.mean(axis=0),

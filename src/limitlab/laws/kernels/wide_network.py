@@ -92,7 +92,7 @@ class WideNetwork(Law):
         )
 
     def inputs(self) -> Array:
-        """Return two inputs in the plane with these norms (over sqrt(2)) and this angle."""
+        """Return two inputs in the plane. Their norms divided by sqrt(2) and their angle are the parameters of the law."""
         first, second = self.norms
         turned = (self.cosine, math.sqrt((1 - self.cosine) * (1 + self.cosine)))
         return math.sqrt(2) * np.array([[first, 0.0], [second * turned[0], second * turned[1]]])

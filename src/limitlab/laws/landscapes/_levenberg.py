@@ -75,7 +75,7 @@ class TanhNetwork:
         return layers
 
     def signals(self, theta: Array, X: Array) -> tuple[list[Array], Array]:
-        """Return the inputs of every layer, and f."""
+        """Return the inputs of every layer, and the outputs."""
         signals, signal = list[Array](), X
         for weights, biases in self.layers(theta):
             signals.append(np.tanh(signal) if signals else signal)
@@ -104,7 +104,7 @@ class TanhNetwork:
         return f, parts[::-1]
 
     def gradient(self, theta: Array, X: Array, v: Callable[[Array], Array]) -> Array:
-        """Return J' v(f) by backpropagation, without the derivatives of single outputs."""
+        """Return the gradient of a function of the outputs by backpropagation, without the derivatives of single outputs."""
         signals, f = self.signals(theta, X)
         back, parts = v(f), list[Array]()
         for number, (weights, _) in reversed(list(enumerate(self.layers(theta)))):
@@ -118,7 +118,7 @@ class TanhNetwork:
         return self.derivatives(self.backward(theta, X)[1])
 
     def derivatives(self, parts: list[tuple[Array, Array]]) -> Array:
-        """Return J from the parts of `backward`."""
+        """Return the Jacobian from the parts of `backward`."""
         rows, outputs = parts[0][1].shape[:2]
         jacobian, place = np.empty((rows, outputs, self.parameters)), 0
         for inside, back in parts:
@@ -131,7 +131,7 @@ class TanhNetwork:
         return jacobian.reshape(rows * outputs, -1)
 
     def gram(self, parts: list[tuple[Array, Array]]) -> Array:
-        """Return J J' from the parts of `backward`, layer by layer, without J."""
+        """Return the Jacobian times its transpose from the parts of `backward`, layer by layer, without the Jacobian itself."""
         rows, outputs = parts[0][1].shape[:2]
         total = np.zeros((rows, outputs, rows, outputs))
         for inside, back in parts:
@@ -142,7 +142,7 @@ class TanhNetwork:
         return total.reshape(rows * outputs, -1)
 
     def pull_back(self, parts: list[tuple[Array, Array]], v: Array) -> Array:
-        """Return J' v, as a vector of parameters."""
+        """Return the transposed Jacobian times v, as a vector of parameters."""
         blocks = []
         for inside, back in parts:
             weighted = np.einsum("ro,rok->rk", v.reshape(back.shape[:2]), back)
@@ -198,7 +198,7 @@ class PlainTanh:
         return np.concatenate([active[:, :, None] / np.sqrt(self.width), across], axis=2).reshape(len(X), -1)
 
     def curvature(self, theta: Array, X: Array, residuals: Array) -> Array:
-        """Return (1/n) sum_i r_i Hess f_i, which has one block per neuron."""
+        """Return the mean of residual times Hessian of the output, which has one block per neuron."""
         a, active, slope = self._parts(theta, X)
         size, n = self.dimension + 1, len(X)
         matrix = np.zeros((self.parameters, self.parameters))
@@ -213,19 +213,19 @@ class PlainTanh:
     # the other methods that Levenberg-Marquardt calls
 
     def backward(self, theta: Array, X: Array) -> tuple[Array, Array]:
-        """Return f and its Jacobian."""
+        """Return the outputs and their Jacobian."""
         return self.outputs(theta, X), self.jacobian(theta, X)
 
     def derivatives(self, jacobian: Array) -> Array:
-        """Return J."""
+        """Return the Jacobian."""
         return jacobian
 
     def gram(self, jacobian: Array) -> Array:
-        """Return J J'."""
+        """Return the Jacobian times its transpose."""
         return np.asarray(jacobian @ jacobian.T)
 
     def pull_back(self, jacobian: Array, v: Array) -> Array:
-        """Return J' v."""
+        """Return the transposed Jacobian times v."""
         return np.asarray(jacobian.T @ v)
 
 

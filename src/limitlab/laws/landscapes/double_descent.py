@@ -54,7 +54,7 @@ def width_double_descent(
     depth
         Number of weight matrices, at least 2.
     loss : {"square", "squared_hinge"}
-        "square", or "squared_hinge", the mean of max(0, 1 - y f)^2, to which only unsatisfied margins contribute.
+        "square", or "squared_hinge", which is the mean of max(0, 1 - y f)^2. Samples with y f of at least 1 do not contribute to it.
     seeds
         Number of splits and starts, or their seeds.
     images : {"digits", "mnist"}

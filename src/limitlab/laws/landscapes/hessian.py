@@ -77,7 +77,7 @@ def hessian_inertia(
         if value != int(value) or value < 1:
             raise Refused(f"{name} = {value} is not allowed: must be a whole number of at least 1")
     if residual < 0 or (residual and not interpolate):
-        raise Refused(f"residual = {residual:g} is not allowed: must be at least 0, and 0 where nothing is trained")
+        raise Refused(f"residual = {residual:g} is not allowed: must be at least 0, and 0 if the network is not trained")
     jacobian, bend = hessian_parts(dimension, width, samples, interpolate, seed, residual)
     return Inertia.of(jacobian.T @ jacobian / samples + bend)
 
@@ -105,7 +105,7 @@ def hessian_parts(
             return network.jacobian(fit.theta, x), network.curvature(fit.theta, x, left)
         theta = network.start(rng)
     raise ConvergenceError(
-        f"the network with {network.parameters} parameters fitted the {samples} samples from none of {TRIES} starts; use fewer samples",
+        f"no fit of the {samples} samples was found from {TRIES} starts by a network of {network.parameters} parameters; use fewer samples",
         estimate=fit.theta,
         accuracy=float(np.sqrt(fit.loss)),
     )

@@ -226,10 +226,10 @@ class RandomLabels(Interpolating):
         return dict(train_error=0.0, excess_risk=excess, classification_error=0.5)
 
     def measured(self, draw: Draw) -> Values:
-        """Train one network on random labels (fair coins).
+        """Train one network on random labels, which are -1 or +1 with probability one half each.
 
-        If labels and last layer change their signs, training gives -f, and this draw has the same probability. The excess risk is
-        the mean over both draws.
+        If the labels and the last layer change their signs, the trained output changes its sign. Both draws have the same probability.
+        The excess risk is the mean over both draws.
         """
         labels = 1.0 - 2.0 * draw.rng.integers(0, 2, (self.samples, 1))
         values = self.trained(draw, labels)

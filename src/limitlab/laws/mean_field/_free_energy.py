@@ -77,7 +77,7 @@ class ErfNeurons:
 
     @cached_property
     def to_teacher(self) -> Array:
-        """The values U(theta, theta*) at the centres."""
+        """The mean products of a neuron at every centre with the teacher."""
         return np.asarray(neuron_interaction(self.centres[:, None], np.array([self.teacher])))
 
     def potential(self, masses: Array) -> Array:
@@ -87,12 +87,12 @@ class ErfNeurons:
         )
 
     def risk(self, masses: Array) -> float:
-        """Return R = E (y - f)^2, eq. (1)."""
+        """Return the risk, eq. (1)."""
         teacher_square = float(neuron_interaction(self.teacher, self.teacher))
         return float(teacher_square - 2 * self.to_teacher @ masses + np.sum((self.factor.T @ masses) ** 2))
 
     def free_energy(self, masses: Array) -> float:
-        """Return F, eq. (12)."""
+        """Return the free energy, eq. (12)."""
         from scipy.special import xlogy
 
         entropy = -float(xlogy(masses, masses / self.width).sum())
@@ -120,7 +120,7 @@ class ErfNeurons:
         return diffusion_step(masses, self.potential(masses), self.width, self.beta, time)
 
     def rest(self) -> Array:
-        """Return the minimiser of F, eq. (13), by damped iteration of rho -> exp(-beta Psi(.; rho)) / Z."""
+        """Return the density of least free energy, the solution of eq. (13), by damped iteration."""
         masses = _gibbs(self.beta * self.penalty * self.centres**2)
         for _ in range(MOST):
             image = _gibbs(self.beta * self.potential(masses))
@@ -128,7 +128,9 @@ class ErfNeurons:
             masses = (1 - DAMPING) * masses + DAMPING * image
             if gap < RESIDUAL:
                 return masses
-        raise ConvergenceError(f"the Boltzmann fixed point at beta = {self.beta:g} was not reached", masses, gap)
+        raise ConvergenceError(
+            f"the iteration for the density at rest did not converge at beta = {self.beta:g}", masses, gap
+        )
 
 
 def _gibbs(energy: Array) -> Array:
@@ -280,7 +282,7 @@ def diffusion_step(masses: ArrayLike, psi: ArrayLike, width: float, beta: float,
     diagonal[1:] += back
     *_, moved, status = dgtsv(-out, diagonal, -back, start)
     if status:
-        raise NotComputable(f"the tridiagonal system of a step of length {time:g} is singular")
+        raise NotComputable(f"a time step of length {time:g} leads to a singular linear system: use more solver_steps")
     return np.asarray(moved)
 
 

@@ -61,7 +61,7 @@ class NeuronFlow:
         return float(2 * np.linalg.norm(self.y @ self.X) / len(self.X))
 
     def velocity(self, theta: Array) -> Array:
-        """Return -N grad_i R for every neuron; the axes of `theta` are networks, neurons and parameters."""
+        """Return minus N times the gradient of the risk for every neuron. The axes of `theta` are networks, neurons and parameters."""
         a, w = theta[..., :1], theta[..., 1:]
         s = np.tanh(w @ self.X.T)
         residual = 2 * (self.y - (a * s).mean(axis=-2, keepdims=True)) / len(self.X)
@@ -69,7 +69,7 @@ class NeuronFlow:
         return np.concatenate([(s * residual).sum(axis=-1, keepdims=True), inner], axis=-1)
 
     def risk(self, theta: Array) -> Array:
-        """Return E (y - f)^2 of every network."""
+        """Return the mean squared error of every network."""
         f = (theta[..., :1] * np.tanh(theta[..., 1:] @ self.X.T)).mean(axis=-2)
         return np.asarray(((self.y - f) ** 2).mean(axis=-1))
 

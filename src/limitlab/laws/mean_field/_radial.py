@@ -38,7 +38,7 @@ class Nodes(NamedTuple):
 
 
 def shell_mean(s: ArrayLike, dimension: int, knots: tuple[float, float], levels: tuple[float, float]) -> tuple[Array, Array]:
-    """Return h(s) = E a(s c) and h'(s), eq. (6).
+    """Return the mean h(s) = E a(s c) of eq. (6) and its derivative.
 
     Here `a` is the piecewise linear activation and c a coordinate of a uniform unit vector in R^d.
 

@@ -160,15 +160,15 @@ class ScalarNetwork:
         return cls(Activation(activation), x, weights, np.asarray(Activation(target_function)(teacher * x)))
 
     def residual(self, theta: Array) -> Array:
-        """Return y - f on the grid."""
+        """Return label minus output on the grid."""
         return np.asarray(self.labels - self.activation(np.ravel(theta)[:, None] * self.inputs).mean(axis=0))
 
     def risk(self, theta: Array) -> float:
-        """Return E (y - f)^2."""
+        """Return the mean squared error."""
         return float(self.weights @ self.residual(theta) ** 2)
 
     def velocity(self, theta: Array) -> Array:
-        """Return -N grad_i R = 2 E (y - f) x sigma'(theta_i x)."""
+        """Return minus N times the gradient of the risk for every neuron."""
         pull = 2 * self.weights * self.residual(theta) * self.inputs
         return np.reshape(self.activation.derivative(np.ravel(theta)[:, None] * self.inputs) @ pull, np.shape(theta))
 
@@ -257,11 +257,11 @@ class LinearNetwork:
         return np.asarray(error)
 
     def risk(self, theta: Array) -> float:
-        """Return E (y - f)^2 for inputs of unit covariance."""
+        """Return the mean squared difference of teacher and network for inputs of unit covariance."""
         return float(np.sum(self._error(theta) ** 2))
 
     def velocity(self, theta: Array) -> Array:
-        """Return -N grad_i R = 2 E (y - f) x as one row, because it is the same for all neurons."""
+        """Return minus N times the gradient of the risk as one row, because it is the same for all neurons."""
         return 2 * self._error(theta)[None]
 
 
@@ -364,7 +364,7 @@ def relu_descent(a: Array, w: Array, x: Array, y: Array, step: float, time: floa
 
 
 def outputs(a: Array, w: Array, x: Array) -> Array:
-    """Return f at the rows of x."""
+    """Return the network's outputs at the rows of x."""
     return np.asarray(np.maximum(x @ w.T, 0) @ a / a.size)
 
 

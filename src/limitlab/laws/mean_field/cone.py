@@ -42,7 +42,11 @@ ROUNDING = 1e-9
 
 @functools.lru_cache(maxsize=64)
 def cone_risk(angle: float, inputs: int, directions: int) -> float:
-    """Return the minimum in (6) over measures on the directions 2 pi k / `directions`, by non-negative least squares.
+    """Return the minimum in (6) over measures on the circle, by non-negative least squares.
+
+    Between two neighbouring directions that are orthogonal to an input, relu(<u, x>) is linear in u on all inputs. So every measure can be
+    moved to these directions without a change of the function, and they alone give the exact minimum. The directions
+    2 pi k / `directions` are added to them.
 
     >>> round(cone_risk(2.0, 200, 2000), 7)
     0.2278816
@@ -50,9 +54,17 @@ def cone_risk(angle: float, inputs: int, directions: int) -> float:
     from scipy.optimize import nnls
 
     x, y = _unit(inputs), _target(angle, inputs)
-    features = np.maximum(x @ _unit(directions).T, 0)
+    turned = np.stack([-x[:, 1], x[:, 0]], axis=1)
+    missing = [u for u in np.concatenate([turned, -turned]) if not _on_grid(u, directions)]
+    features = np.maximum(x @ np.concatenate([_unit(directions), *([missing] if missing else [])]).T, 0)
     scale = math.sqrt(inputs)
     return float(nnls(features / scale, y / scale, maxiter=100 * directions)[1]) ** 2
+
+
+def _on_grid(u: Array, count: int) -> bool:
+    """Return whether a direction is one of `count` equally spaced directions."""
+    place = float(np.arctan2(u[1], u[0])) * count / (2 * np.pi)
+    return abs(place - round(place)) < 1e-9
 
 
 def _unit(count: int) -> Array:
@@ -85,6 +97,7 @@ class ConeFlow(Law):
     )
     references = ("chizat2018global",)
     page = "landscapes"
+    revision = 2
     observables = {
         **shared("risk"),
         "zero_risk": observable("risk of the network 0", r"\mathbb{E}\,y^2", least=0),

@@ -144,7 +144,7 @@ class NoisyMeanField(Law):
             raise Refused(f"dimension = {self.dimension} is not allowed: the erf neuron has one weight, dimension = 1")
         if self.neuron == "erf" and self.start_std < 0.05:
             raise Refused(
-                f"start_std = {self.start_std:g} is not allowed: must be at least 0.05 for the erf neuron (its density is resolved)"
+                f"start_std = {self.start_std:g} is not allowed: must be at least 0.05 for an erf neuron, so that cells resolve its density"
             )
         if isinstance(self.teacher, tuple) and len(self.teacher) != self.dimension:
             raise Refused(
@@ -196,7 +196,7 @@ class NoisyMeanField(Law):
         return values
 
     def interaction(self, a: ArrayLike, b: ArrayLike) -> Array:
-        """Return U(a, b) = E sigma(a x) sigma(b x) for two neurons of one weight each, eqs. (3-4).
+        """Return the mean product of two neurons sigma(a x) and sigma(b x) of one weight each, eqs. (3-4).
 
         >>> round(float(NoisyMeanField(neuron="erf").interaction(2.0, 2.0)), 13)
         0.6970439505474

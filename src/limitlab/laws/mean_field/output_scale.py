@@ -131,7 +131,7 @@ class OutputScale(Law):
     score_shift: float = parameter(0.7, "number added to every neuron's score", symbol="b", least=-10, most=10)
     samples: int = parameter(6, least=1, most=100)
     times: float | tuple[float, ...] = parameter(
-        (0.5, 2.0), note="in which the residuals decay at the kernel's rates", kind="coordinate", least=0
+        (0.5, 2.0), note="in the unit in which residuals decay at the rates of the kernel", kind="coordinate", least=0
     )
     solver_steps: int = parameter(30, note="per weight of the first layer", kind="solver", least=6, most=80, finer=1.5)
 
@@ -193,7 +193,7 @@ class OutputScale(Law):
         return weights, second_layer
 
     def lazy_limit(self, time: float | None = None) -> LazyLimit:
-        """Return the leading order in 1/alpha at a time, by default the last of `times`, eq. (24).
+        """Return the leading order in 1/`scale` at a time, by default the last of `times`, eq. (24).
 
         >>> limit, law = OutputScale().lazy_limit(2.0), OutputScale(scale=1e4, times=2.0)
         >>> bool(abs(limit.kernel_change / (1e4 * float(law.theory().kernel_change)) - 1) < 1e-3)

@@ -85,7 +85,7 @@ class ScalarFlow:
         return v1, v2, -2 * f1 @ residual, 2 * f1**2 @ self.weights - 2 * f2 @ residual
 
     def risk(self, theta: Array, shares: Array) -> float:
-        """Return E (y - f)^2."""
+        """Return the mean squared error."""
         return float(self.weights @ (self.labels - shares @ self.activation(theta[:, None] * self.inputs)) ** 2)
 
     def response(self, nodes: Array, shares: Array, times: Array, tolerance: float = 1e-8) -> Response:
@@ -189,8 +189,8 @@ class MeanFieldParticles(Law):
     def measured(self, draw: Draw, times: Array) -> Values:
         """Train `replicas` pairs of networks of `size` neurons, and one network of all neurons for every pair.
 
-        The bias is measured without the limit. The mean risk of two networks minus the risk of the network of all their neurons is half
-        the bias, and terms that are linear in the empirical distributions cancel.
+        The measurement of the bias does not need the limit. The mean risk of two networks minus the risk of the network of all their
+        neurons is half the bias.
         """
         from limitlab.laws.mean_field._training import flow_risks
 
@@ -206,12 +206,12 @@ class MeanFieldParticles(Law):
         )
 
     def interaction(self, a: ArrayLike, b: ArrayLike) -> Array:
-        """Return U(a, b) for two neurons, eq. (3), in closed form for erf, identity and square, otherwise by quadrature."""
+        """Return the mean product of two neurons, eq. (3), in closed form for erf, identity and square, otherwise by quadrature."""
         first, second = np.asarray(a, dtype=float)[..., None], np.asarray(b, dtype=float)[..., None]
         return neuron_interaction(first, second, self.activation)
 
     def potential(self, theta: ArrayLike) -> Array:
-        """Return V(theta) for a neuron, eq. (2).
+        """Return minus the mean product of label and neuron, eq. (2).
 
         >>> law = MeanFieldParticles(activation="erf", target_function="erf", teacher_weight=1.5)
         >>> bool(abs(law.potential(0.5) + law.interaction(0.5, 1.5)) < 1e-12)
@@ -221,7 +221,7 @@ class MeanFieldParticles(Law):
         return -neuron_interaction(weights, np.array([self.teacher_weight]), self.activation, self.target_function)
 
     def rms_gap(self, size: ArrayLike, time: float) -> Array:
-        """Return the predicted root mean square of R_N - R at a width and a time, sqrt(variance / N + (bias / N)^2)."""
+        """Return the predicted root mean square, at a width and a time, of the difference between the risk and its limit."""
         law = self.replace(times=float(time)).theory()
         n = np.asarray(size, dtype=float)
         return np.asarray(np.sqrt(float(law.risk_fluctuation) / n + (float(law.risk_bias) / n) ** 2))

@@ -172,7 +172,7 @@ class TwoGaussians(Law):
         return paths, nodes.weights
 
     def interaction(self, r1: ArrayLike, r2: ArrayLike) -> Array:
-        """Return u_d(r1, r2) = E a(<w1, x>) a(<w2, x>), averaged over the directions of two weights of these radii, eq. (8)."""
+        """Return the mean product of two neurons, averaged over the directions of their weights at fixed lengths, eq. (8)."""
         first, second = np.broadcast_arrays(np.asarray(r1, dtype=float), np.asarray(r2, dtype=float))
         chi = self._shells(POTENTIAL_NODES)
         total = sum(
@@ -181,7 +181,7 @@ class TwoGaussians(Law):
         return np.asarray(total / 2)[()]
 
     def potential(self, r: ArrayLike) -> Array:
-        """Return v(r) = -E y a(<w, x>) for a weight of this radius, eq. (8)."""
+        """Return minus the mean product of label and neuron, for a weight of this radius, eq. (8)."""
         chi, radius = self._shells(POTENTIAL_NODES), np.asarray(r, dtype=float)
         return np.asarray(-sum(label * self._shell_values(radius, label) @ chi.weights for label in (-1, 1)) / 2)[()]
 

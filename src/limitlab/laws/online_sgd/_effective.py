@@ -160,7 +160,7 @@ class EffectiveDynamics:
         """
         estimates = [self.at(point, samples, seed + i) for i, point in enumerate(points)]
         if len(estimates) < 2:
-            raise Refused("points = fewer than two is not allowed: give at least two points with the same statistics")
+            raise Refused("fewer than two points are not allowed: give at least two with the same statistics")
         first = estimates[0]
         for other in estimates[1:]:
             if np.any(np.abs(other.statistics - first.statistics) > EQUAL * (1 + np.abs(first.statistics))):

@@ -24,7 +24,7 @@ MOST_STEPS = 22
 
 
 def gaussian_exit_probability(step: float, level: float, steps: int, nodes: int = 1200) -> float:
-    """Return P(max_{k <= steps} |x_k| >= level) from x_0 = 0 with standard Gaussian xi, by Gauss-Legendre quadrature.
+    """Return the probability that |x| reaches `level` within `steps` steps from 0, for standard Gaussian xi, by quadrature.
 
     >>> from math import erfc, sqrt
     >>> bool(abs(gaussian_exit_probability(0.1, 0.5, 1) / erfc(5 / sqrt(2)) - 1) < 1e-12)
@@ -46,7 +46,7 @@ def gaussian_exit_probability(step: float, level: float, steps: int, nodes: int 
 
 
 def sign_exit_probability(step: float, level: float, steps: int) -> float:
-    """Return P(max_{k <= steps} |x_k| >= level) with signs xi = +-1 of equal probability, over all 2^steps paths.
+    """Return the probability that |x| reaches `level` within `steps` steps from 0, for random signs xi, from all 2^steps paths.
 
     >>> sign_exit_probability(0.5, 0.8, 3)  # +++ and ---: 0.875
     0.25

@@ -34,7 +34,7 @@ SMALL = 1e-4  # largest b^2 / (c y^k), the expansion parameter of I, at the uppe
 
 
 def passage_time(drift: Drift, low: float, high: float) -> float:
-    """Return int dm / h(m) between two overlaps, the rescaled time delta tau / N of the flow.
+    """Return the rescaled time (step times samples over dimension) that the flow takes between two overlaps.
 
     >>> round(passage_time(lambda m: 1 - m, 0.0, 0.5), 12) == round(math.log(2), 12)
     True
@@ -64,11 +64,11 @@ class BallisticRecovery:
     time: float
 
     def mean(self, size: int) -> float:
-        """Return the mean of delta tau / N."""
+        """Return the mean of the rescaled recovery time."""
         return self.time
 
     def std(self, size: int) -> float:
-        """Return the limit 0 of the standard deviation of delta tau / N."""
+        """Return the limit 0 of the standard deviation of the rescaled recovery time."""
         return 0.0
 
 
@@ -88,16 +88,16 @@ class LogarithmicRecovery:
     constant: float
 
     def mean(self, size: int) -> float:
-        """Return the mean of (10), using E log|U| = log s_U - (gamma + log 2) / 2."""
+        """Return the mean of the rescaled recovery time (10)."""
         mean_log = math.log(self.spread) - (EULER + math.log(2)) / 2
         return (math.log(size) / 2 - mean_log) / self.kappa + self.constant
 
     def std(self, size: int) -> float:
-        """Return the standard deviation pi / (sqrt(8) kappa). The standard deviation of log|U| is pi / sqrt(8)."""
+        """Return the standard deviation of the rescaled recovery time (10)."""
         return math.pi / math.sqrt(8) / self.kappa
 
     def cdf(self, time: ArrayLike, size: int) -> Array:
-        """Return P(delta tau / N <= time) = P(|U| >= sqrt(N) e^{-kappa (time - C)}).
+        """Return the probability that the rescaled recovery time (10) is at most `time`.
 
         >>> float(LogarithmicRecovery(3.0, 1.0, 0.0).cdf(50.0, 100))
         1.0
@@ -122,7 +122,7 @@ class DiffusiveRecovery:
     level: float
 
     def blow_up_time(self, scaled_step: float) -> float:
-        """Return E[T] at delta0 = `scaled_step`, eq. (12), averaged over the start.
+        """Return the mean time after which the diffusion (11) is infinite, eq. (12), averaged over the start.
 
         >>> law = DiffusiveRecovery(order=3, push=6.0, shrink=384.0, noise=456.0, level=0.5)
         >>> round(law.blow_up_time(0.05), 6)
@@ -131,7 +131,7 @@ class DiffusiveRecovery:
         return mean_blow_up(self.order, self.push, self.shrink, self.noise, scaled_step)
 
     def mean(self, size: int, scaled_step: float | None = None) -> float:
-        """Return the mean of tau / N^{k-1} at dimension N.
+        """Return the mean recovery time in samples over N^{k-1}, at dimension N.
 
         It is the limit minus the time from u = level sqrt(N) to infinity.
 
@@ -144,7 +144,7 @@ class DiffusiveRecovery:
         return (self.blow_up_time(step) - missing) / step
 
     def cdf(self, time: ArrayLike, size: int, scaled_step: float) -> Array:
-        """Return P(tau / N^{k-1} <= time) at dimension N. Its mean is `mean` if N is large.
+        """Return the probability that the samples until recovery over N^{k-1} are at most `time`, at dimension N.
 
         It is computed from the backward equation of the diffusion (11), which is stopped at u = level sqrt(N).
 
@@ -303,7 +303,7 @@ def _best_step(order: int, push: float, shrink: float, noise: float) -> float:
 
 
 def logarithmic_constant(drift: Drift, kappa: float, level: float) -> float:
-    """Return C of (10)."""
+    """Return the constant C of equation (10)."""
     m, weights = _panels(0.0, level)
     values = drift(m)
     if np.any(values <= 0):

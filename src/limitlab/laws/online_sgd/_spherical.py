@@ -92,7 +92,7 @@ class InformationExponent:
 
 
 def teacher_student_exponent(teacher: Activation, student: Activation) -> InformationExponent:
-    """Return the information exponent of y = f(<a, v0>) learned by g(<a, x>), from phi^(k)(0) = -2 k! u_k(f) u_k(g).
+    """Return the information exponent of labels f(<a, v0>) that g(<a, x>) learns, from the Hermite coefficients of f and g.
 
     >>> teacher_student_exponent(Activation("h3"), Activation("h3")).order
     3
@@ -122,11 +122,11 @@ class PairAverages:
     accuracy: float
 
     def kernel(self, m: ArrayLike) -> Array:
-        """Return E f(z) g(w)."""
+        """Return the mean of f(z) g(w) over a pair of scores."""
         return self._at(m, 0)
 
     def slope(self, m: ArrayLike) -> Array:
-        """Return E f'(z) g'(w), the derivative of `kernel`."""
+        """Return the derivative of `kernel` with respect to the overlap."""
         return self._at(m, 1)
 
     def mismatch(self, m: ArrayLike) -> Array:
@@ -138,7 +138,7 @@ class PairAverages:
         return np.asarray(chebyshev.chebval(angle, self.series[part]))
 
     def search_noise(self, noise: float) -> float:
-        """Return V(0) of (6)."""
+        """Return the variance (6) of the gradient along the hidden direction at overlap 0."""
         with_labels, with_noise = self.search_moments
         return 4 * (with_labels + noise**2 * with_noise) - 4 * float(self.slope(0.0)) ** 2
 
@@ -242,23 +242,23 @@ class SphericalSGD(Law):
 
     @abstractmethod
     def population_loss(self, m: ArrayLike) -> Array:
-        """Return phi(m) = E L."""
+        """Return the mean loss at overlap m."""
 
     @abstractmethod
     def population_slope(self, m: ArrayLike) -> Array:
-        """Return phi'(m)."""
+        """Return the derivative of the mean loss with respect to the overlap."""
 
     @abstractmethod
     def gradient_noise(self, m: ArrayLike) -> Array:
-        """Return G(m), the limit of E|grad L|^2 / N."""
+        """Return the mean squared length of a gradient over the dimension, at overlap m."""
 
     @abstractmethod
     def search_noise(self) -> float:
-        """Return V(0), the variance of <grad L, v0> at m = 0."""
+        """Return the variance of the component of a gradient along the hidden direction, at overlap 0."""
 
     @abstractmethod
     def information_exponent(self) -> InformationExponent:
-        """Return the first derivative of phi at m = 0 that does not vanish."""
+        """Return the order and value of the first derivative of the mean loss at overlap 0 that does not vanish."""
 
     @abstractmethod
     def model(self) -> Any:
@@ -271,17 +271,17 @@ class SphericalSGD(Law):
     # -- consequences for every model ----------------------------------------------------------------------------------
 
     def drift(self, m: ArrayLike) -> Array:
-        """Return h(m) of (7)."""
+        """Return the rate of change of the overlap, h(m) of (7)."""
         overlap = np.asarray(m, dtype=float)
         shrink = self.step / 2 * overlap * self.gradient_noise(overlap)
         return np.asarray(-self.population_slope(overlap) * (1 - overlap**2) - shrink)
 
     def descends(self) -> bool:
-        """Return whether phi' < 0 on all of (0, 1), so that the descent has no other minimum."""
+        """Return whether the mean loss falls on all overlaps between 0 and 1, so that the descent has no other minimum."""
         return bool(np.all(self.population_slope(np.linspace(0, 1, SCAN)[1:-1]) < 0))
 
     def critical_step(self) -> float:
-        """Return the step from which m = 0 is stable.
+        """Return the step from which the overlap 0 is stable.
 
         It is -2 phi''(0) / G(0) for k = 2, inf for k = 1 and 0 for k >= 3.
         """
@@ -390,7 +390,9 @@ class SphericalSGD(Law):
         return self.step * law.mean(size, self.step * scale) * float(size) ** (law.order - 2)
 
     def search_variance(self, ratio: float) -> float:
-        """Return the limit (13) of N E m^2 after `ratio` N samples from a uniform start, for k >= 2 and as long as the overlap is small.
+        """Return N times the mean squared overlap after `ratio` N samples in the limit (14), from a uniform start.
+
+        N is the dimension. The information exponent must be at least 2. The limit holds as long as the overlap is small.
 
         Parameters
         ----------

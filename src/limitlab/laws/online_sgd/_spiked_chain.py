@@ -24,7 +24,9 @@ DIVERGED = 1e6  # squared length, relative to 1 plus that of the start, at which
 def spiked_path(
     rng: Any, order: int, snr: float, step: float, dimension: int, m: float, q: float, counts: NDArray[np.int64]
 ) -> Array:
-    """Return rows (m, q) after the given numbers of steps of length step / dimension, with inf after the run diverges.
+    """Return rows (overlap, squared orthogonal length) after the given numbers of steps, with inf after the run diverges.
+
+    The size of a step is `step` / `dimension`.
 
     >>> path = spiked_path(np.random.default_rng(0), 2, 2.0, 1.0, 10_000, 0.1, 1.0, np.array([0, 10_000]))
     >>> bool(abs(path[1, 0] - 0.984) < 0.05 and abs(path[1, 1] - 1) < 0.05)
@@ -54,7 +56,7 @@ def spiked_path(
 def full_matrix_path(
     rng: np.random.Generator, snr: float, step: float, x: Array, counts: NDArray[np.int64], direction: Array
 ) -> Array:
-    """Return rows (m, q) for order 2 from full matrices Y = snr v v^T + W. This slow version checks the chain.
+    """Return rows (overlap, squared orthogonal length) for order 2 from full matrices. This slow version checks the chain.
 
     >>> v = np.eye(20)[0]
     >>> full_matrix_path(np.random.default_rng(0), 2.0, 0.5, v, np.array([0, 5]), v).shape

@@ -148,25 +148,27 @@ class SgdLargeDeviation(Law):
     times: float | tuple[float, ...] = parameter(
         1.0, note="step times steps", symbol="T", kind="coordinate", above=0, most=50
     )
-    paths: int = parameter(4000, note="of an experiment, with tilted noise", kind="experiment", least=100)
+    paths: int = parameter(
+        4000, note="of an experiment, with noise that favours the deviation", kind="experiment", least=100
+    )
 
     def draw_cost(self, size: int) -> Cost:
         """Return the cost of all weighted paths."""
         return Cost(1e5 + 10.0 * self.paths + 10.0 * size, 40.0 * self.paths * size)
 
     def predicted(self, times: Array) -> Values:
-        """Evaluate the Legendre transform, which is inf if signs cannot produce the deviation in the time."""
+        """Return the rate of the deviation, which is infinite if random signs cannot produce the deviation in the time."""
         values = np.array([rate(self.deviation, float(t), self.noise_law) for t in np.ravel(times)])
         finite = values[np.isfinite(values)]
         return {"rate": values, "accuracy": {"rate": SOLVED * float(finite.max(initial=1.0))}}
 
     def measured(self, draw: Draw, times: Array) -> Values:
-        """Estimate -step log P from weighted paths with noise tilted towards the most likely deviation."""
+        """Estimate minus the step times the log-probability from weighted paths, whose noise favours the most likely deviation."""
         values = [-self.log_probability(draw.rng, draw.size, float(t)) / draw.size for t in np.ravel(times)]
         return {"rate": np.array(values)}
 
     def log_probability(self, rng: np.random.Generator, size: int, time: float) -> float:
-        """Return log P(max |x_k| >= eps) at step 1/size by weighted draws, or -inf if the deviation is impossible."""
+        """Return the log of the probability of the deviation at step 1/size by weighted draws, or -inf if it is impossible."""
         from limitlab.laws.online_sgd._exit_probability import tilted_exit_probability
 
         p, steps = tilt(self.deviation, time, self.noise_law), max(1, round(time * size))
@@ -179,7 +181,7 @@ class SgdLargeDeviation(Law):
         ).logarithm
 
     def exact_probability(self, size: int) -> float:
-        """Return P(max |x_k| >= eps) until the last of the times, at step 1/size, without sampling.
+        """Return the probability of the deviation until the last of the times, at step 1/size, without sampling.
 
         For Gaussian noise the density of the paths is advanced by quadrature, at every size. For signs all paths are enumerated, for at
         most 22 steps.

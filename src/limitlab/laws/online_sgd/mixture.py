@@ -78,23 +78,25 @@ class OnlineMixture(SphericalSGD):
         return np.asarray(share * above + (1 - share) * below * (-1.0 if signed else 1.0))
 
     def population_loss(self, m: ArrayLike) -> Array:
-        """Return -E log cosh(z + eps m + h)."""
+        """Return the mean loss at overlap m, the mean of -log cosh(<a, x> + field) over samples a."""
         return -self._average(lambda x: np.logaddexp(x, -x) - math.log(2), m)
 
     def population_slope(self, m: ArrayLike) -> Array:
-        """Return -E eps tanh(z + eps m + h)."""
+        """Return the derivative of the mean loss with respect to the overlap m."""
         return -self._average(np.tanh, m, signed=True)
 
     def gradient_noise(self, m: ArrayLike) -> Array:
-        """Return E tanh^2(z + eps m + h)."""
+        """Return the mean squared length of a gradient at overlap m, divided by the dimension."""
         return self._average(lambda x: np.tanh(x) ** 2, m)
 
     def search_noise(self) -> float:
-        """Return V(0). At m = 0, <a, v0> has second moment 2 and is independent of <a, x>."""
+        """Return the variance of the component of a gradient along the hidden direction v0, at overlap 0.
+
+        At overlap 0 the product <a, v0> of sample and direction has second moment 2 and is independent of <a, x>."""
         return 2 * float(self.gradient_noise(0.0)) - float(self.population_slope(0.0)) ** 2
 
     def information_exponent(self) -> InformationExponent:
-        """Return exponent 1 for clusters of different weights and 2 for equal weights, with phi''(0) = -E (1 - tanh^2(z))."""
+        """Return exponent 1 for clusters of different weights and 2 for equal weights."""
         if self.field:
             return InformationExponent.of(1, float(self.population_slope(0.0)))
         return InformationExponent.of(2, -float(self._average(lambda x: 1 - np.tanh(x) ** 2, 0.0)))

@@ -123,12 +123,12 @@ class MultiPassLeastSquares(LinearModel):
         return changed.replace(samples=float(self.count("ratio", size)), step=self.pace(size))
 
     def pace(self, size: int) -> float:
-        """Return the step of an experiment with `size` features. The product of step and features is that of the law."""
+        """Return the step of an experiment with `size` features, at which the product of step and features is that of the law."""
         return self.step * self.ratio * self.samples / size
 
     @property
     def spread(self) -> float:
-        """The factor of a batch in the noise, 1/B with replacement and (1/B)(n-B)/(n-1) without."""
+        """The factor of a batch of B samples in the noise, 1/B with replacement and (1/B)(n-B)/(n-1) without."""
         whole = 1.0 if self.replacement else max(self.samples - self.batch, 0.0) / (self.samples - 1)
         return whole / self.batch
 

@@ -53,19 +53,19 @@ class OnlinePCA(SphericalSGD):
     start_overlap: float = parameter(0.3, above=-1, below=1)
 
     def population_loss(self, m: ArrayLike) -> Array:
-        """Return -1 - lambda m^2."""
+        """Return -1 - lambda m^2, the mean loss at overlap m."""
         return np.asarray(-1 - self.snr * np.asarray(m, dtype=float) ** 2)
 
     def population_slope(self, m: ArrayLike) -> Array:
-        """Return -2 lambda m."""
+        """Return -2 lambda m, the derivative of the mean loss with respect to the overlap m."""
         return np.asarray(-2 * self.snr * np.asarray(m, dtype=float))
 
     def gradient_noise(self, m: ArrayLike) -> Array:
-        """Return 4 (1 + lambda m^2)."""
+        """Return 4 (1 + lambda m^2), the mean squared length of a gradient at overlap m, divided by the dimension."""
         return np.asarray(4 * (1 + self.snr * np.asarray(m, dtype=float) ** 2))
 
     def search_noise(self) -> float:
-        """Return 4 (1 + lambda)."""
+        """Return 4 (1 + lambda), the variance of the component of a gradient along the hidden direction, at overlap 0."""
         return 4 * (1 + self.snr)
 
     def information_exponent(self) -> InformationExponent:

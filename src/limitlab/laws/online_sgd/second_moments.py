@@ -72,7 +72,7 @@ def discrete_modes(s: Array, counts: Array, energy: Array, step: float, batch: f
 
 
 def limit_modes(s: Array, shares: Array, energy: Array, step: float, batch: float) -> Modes:
-    """Return the modes of the limit (5) in the time steps/d, with step `step`/d."""
+    """Return the modes of the limit (5). Its time is the number of steps divided by the dimension d, and the step is `step`/d."""
     return _diagonalised(2 * step * s, s * np.sqrt(shares), energy / np.sqrt(shares), step**2 / batch)
 
 

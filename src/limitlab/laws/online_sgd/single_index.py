@@ -88,7 +88,7 @@ class OnlineSingleIndex(SphericalSGD):
         return pair_averages(self.teacher, self.student)
 
     def population_loss(self, m: ArrayLike) -> Array:
-        """Return phi(m), eq. (2).
+        """Return phi(m), the mean loss at overlap m, eq. (2) of docs/theory/online_sgd.md.
 
         >>> float(OnlineSingleIndex(teacher="square", student="square").population_loss(0.4).round(10))
         3.36
@@ -97,16 +97,16 @@ class OnlineSingleIndex(SphericalSGD):
         return np.asarray(averages.squares[0] + averages.squares[1] + self.noise**2 - 2 * averages.kernel(m))
 
     def population_slope(self, m: ArrayLike) -> Array:
-        """Return phi'(m), eq. (3)."""
+        """Return phi'(m), the derivative of the mean loss with respect to the overlap, eq. (3) of docs/theory/online_sgd.md."""
         return -2 * self.averages().slope(m)
 
     def gradient_noise(self, m: ArrayLike) -> Array:
-        """Return G(m), eq. (5)."""
+        """Return G(m), the mean squared length of a gradient divided by the dimension, eq. (5) of docs/theory/online_sgd.md."""
         averages = self.averages()
         return np.asarray(4 * (averages.mismatch(m) + self.noise**2 * averages.squares[2]))
 
     def search_noise(self) -> float:
-        """Return V(0), eq. (6)."""
+        """Return V_0, the variance of the component of a gradient along the hidden direction at overlap 0, eq. (6)."""
         return self.averages().search_noise(self.noise)
 
     def information_exponent(self) -> InformationExponent:
@@ -114,7 +114,7 @@ class OnlineSingleIndex(SphericalSGD):
         return teacher_student_exponent(self.teacher, self.student)
 
     def interpolation_step(self) -> float:
-        """Return the step below which m = 1 is stable, 4 phi'(1) / G'(1), or 0 if teacher and student differ or noise is present.
+        """Return the step below which the overlap 1 is stable. It is 0 if teacher and student differ or noise is present.
 
         >>> round(OnlineSingleIndex(teacher="identity", student="identity").interpolation_step(), 6)
         1.0

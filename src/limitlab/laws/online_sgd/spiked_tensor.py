@@ -161,7 +161,7 @@ class SpikedTensor(_Spiked):
         dict(order=2, snr=2.0, step=0.7, start_overlap=0.5, start_residual=1.2),
     )
     headline = Headline(
-        "Below a critical strength SGD forgets the signal",
+        "Below a critical strength SGD loses the signal",
         x="times",
         over=(0.0, 3.0, 101),
         show=("overlap",),
@@ -192,7 +192,7 @@ class SpikedTensor(_Spiked):
         return named(path, "overlap", "residual")
 
     def measured(self, draw: Draw, times: Array) -> Values:
-        """Run the exact chain of (m, q) once."""
+        """Run the exact chain of the overlap and of the squared length of the orthogonal part once."""
         track = self.run(draw, times)
         if not np.all(np.isfinite(track)):
             raise NotComputable(
@@ -201,7 +201,7 @@ class SpikedTensor(_Spiked):
         return dict(overlap=track[:, 0], residual=track[:, 1])
 
     def run(self, draw: Draw, times: Array) -> Array:
-        """Return rows (m, q) of one run at the times, with inf after the run diverges.
+        """Return rows (overlap, squared length of the orthogonal part) of one run at the times, with inf after the run diverges.
 
         Runs of orders above 2 diverge at small sizes if the step is long.
         """
@@ -213,7 +213,9 @@ class SpikedTensor(_Spiked):
         return np.asarray(spiked_path(draw.rng, self.order, self.snr, self.step_at(size), size, *start, counts))
 
     def critical_snr(self) -> float:
-        """Return the signal strength from which SGD can stay aligned. For order 2, m = 0 is unstable above the same value."""
+        """Return the signal strength from which a stable fixed point with a positive overlap exists.
+
+        For matrices (order 2) the fixed point with overlap 0 is unstable above the same value."""
         return critical_snr(self.order, self.step)
 
     def growth_exponents(
@@ -303,7 +305,7 @@ class SpikedTensorDiffusion(_Spiked):
     replicas: int = parameter(100, kind="experiment", least=1)
 
     def predicted(self, times: Array) -> Values:
-        """Integrate the moment equation of (2), V' = 4k (lambda 1{k=2} - q^{k-1}) V + 4k c q^{k-1}."""
+        """Integrate the equation of the second moment, which follows from (2) of docs/theory/spiked_tensor.md."""
         k, signal = self.order, self.snr if self.order == 2 else 0.0
 
         def rates(_: float, state: Array) -> list[float]:
@@ -314,7 +316,7 @@ class SpikedTensorDiffusion(_Spiked):
         return named(path, "overlap_variance", "residual")
 
     def measured(self, draw: Draw, times: Array) -> Values:
-        """Measure the second moment of sqrt(N) m over `replicas` runs of the exact chain."""
+        """Measure the second moment of sqrt(N) times the overlap over `replicas` runs of the exact chain."""
         track = self.runs(draw, times)
         if not np.all(np.isfinite(track)):
             raise NotComputable(
@@ -324,7 +326,7 @@ class SpikedTensorDiffusion(_Spiked):
         return dict(overlap_variance=square.mean(axis=0), residual=track[..., 1].mean(axis=0))
 
     def runs(self, draw: Draw, times: Array) -> Array:
-        """Return an array (replicas, times, 2) of m and q for independent runs from Gaussian starts."""
+        """Return an array (replicas, times, 2) of overlap and squared orthogonal length for independent runs from Gaussian starts."""
         from limitlab.laws.online_sgd._spiked_chain import spiked_path
         from limitlab.models.online import checked_dimension
 
@@ -338,7 +340,7 @@ class SpikedTensorDiffusion(_Spiked):
         )
 
     def stationary_variance(self) -> float:
-        """Return the variance of sqrt(N) m after a long time.
+        """Return the variance of sqrt(N) times the overlap after a long time.
 
         For a matrix it is c^2 / (c - lambda) below the transition lambda = c, and inf from the transition on.
         """

@@ -297,7 +297,7 @@ class StreamingLeastSquares(GroupedSignal):
 
     @property
     def kurtosis(self) -> float:
-        """The excess kurtosis of the entries of z."""
+        """The excess kurtosis of the white entries of the inputs."""
         return KURTOSIS[self.entries] if self.excess_kurtosis is None else self.excess_kurtosis
 
     def steps(self, times: ArrayLike) -> NDArray[np.int64]:

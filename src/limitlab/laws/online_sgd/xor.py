@@ -226,7 +226,7 @@ class XorMixture(Law):
         )
 
     def success_probability(self) -> float:
-        """Return p_K, the probability that all four classes are captured."""
+        """Return p_K, the probability that K neurons capture all four clusters."""
         return float(success_probability(self.width)) if self.regularizer < CRITICAL else 0.0
 
     def captured_distribution(self) -> Array:
@@ -234,7 +234,7 @@ class XorMixture(Law):
         return captured_distribution(self.width)
 
     def class_strength(self) -> float:
-        """Return S*, the final margin of a captured class."""
+        """Return S*, the absolute value of the network's output on the centre of a captured cluster after training."""
         return class_strength(self.regularizer)
 
     def curvature(self) -> Curvature:
@@ -242,17 +242,22 @@ class XorMixture(Law):
         return curvature(self.regularizer)
 
     def fixed_components(self) -> int:
-        """Return the number of connected components of the fixed points, which is 1 (the zero network) for alpha >= 1/8."""
+        """Return the number of connected components of the set of fixed points.
+
+        It is 1 (the zero network) if the penalty is at least 1/8."""
         return len(fixed_components(self.width)) if self.regularizer < CRITICAL else 1
 
     def long_time(self) -> float:
-        """Return 8 / (1/8 - alpha), a time after which neurons with small second-layer weights have grown."""
+        """Return 8 / (1/8 - regularizer), a time after which neurons with small second-layer weights have grown."""
         return 8 / max(CRITICAL - self.regularizer, 1 / 40)
 
     def predicted(self) -> Values:
-        """Return p_K, the mean number of captured classes, and the mean logistic loss on the four centres."""
+        """Return the success probability, the mean number of captured classes, and the mean logistic loss on the four centres."""
         if self.regularizer >= CRITICAL:
-            warnings.warn("regulariser above 1/8: zero is the only fixed point", stacklevel=2)
+            warnings.warn(
+                "regularizer is at least 1/8: the zero network is the only fixed point",
+                stacklevel=2,
+            )
             return dict(success_probability=0.0, captured_classes=0.0, data_loss=math.log(2), accuracy=CLOSED_FORM)
         captured = 4 * (1 - 0.75**self.width)
         loss_of_captured = math.log1p(math.exp(-self.class_strength()))

@@ -251,7 +251,7 @@ def concave_root(function: ValueAndSlope, start: ArrayLike, *parameters: ArrayLi
     ValueError
         If a starting point is not left of the root.
     ConvergenceError
-        If the function is not a number, or increases too slowly to have a root. `estimate` holds the last points.
+        If the value of the function is nan, or if the function increases too slowly to have a root. `estimate` holds the last points.
 
     Examples
     --------
@@ -269,7 +269,7 @@ def concave_root(function: ValueAndSlope, start: ArrayLike, *parameters: ArrayLi
         step = -value / slope
         if np.isnan(step).any():
             raise ConvergenceError(
-                f"the function is not a number at {t[np.isnan(step)][0]!r}", estimate=roots.reshape(shape)
+                f"the value of the function is nan at {t[np.isnan(step)][0]!r}", estimate=roots.reshape(shape)
             )
         if steps == 0 and (step < -1e-8 * t).any():
             raise Refused(f"start = {t[step < -1e-8 * t][0]!r} is not allowed: must be left of the root")

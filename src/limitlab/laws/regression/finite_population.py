@@ -156,7 +156,9 @@ def _checked(
     if not (m >= 0).all() or not np.isfinite(m).all():
         raise Refused("multiplicities is not allowed: must be finite and at least 0, one per eigenvalue")
     if m.sum() > total.min():
-        raise Refused(f"eigenvalues is not allowed: {m.sum():g} of them in a population of {total.min():g} points")
+        raise Refused(
+            f"{m.sum():g} eigenvalues are not allowed: must be at most the {total.min():g} points of the population"
+        )
     return n, lam, total, s, c, m
 
 

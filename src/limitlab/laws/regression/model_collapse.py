@@ -156,7 +156,7 @@ class ModelCollapse(LinearModel):
         return Cost(rule.numbers + 100.0 * last, rule.operations + 1e5 * last)
 
     def noises(self) -> tuple[float, float]:
-        """Return tau and tau_s."""
+        """Return the standard deviations tau and tau_s of the noise of real labels and of synthetic labels."""
         return self.noise, self.noise if self.synthetic_noise is None else self.synthetic_noise
 
     def states(self, last: int, noises: tuple[float, float]) -> list[State]:
@@ -363,7 +363,7 @@ class ModelCollapse(LinearModel):
     def measured(self, draw: Draw, generations: Array) -> Values:
         """Measure a chain of fits, with signal and noise averaged in closed form.
 
-        Every fit is a linear function of beta and of the noises. Its mean over the noises is T beta, and its covariance is K.
+        Every fit is a linear function of beta and of the noises. The code follows the matrix of its mean and its covariance.
         """
         p, n = draw.size, draw.count("ratio")
         counts = [int(count) for count in apportion(p, self.weights)]

@@ -221,7 +221,7 @@ class RandomFeaturesRidge(RandomFeaturesModel, HasBayesError):
         return best_linear(self, 1 / self.sample_ratio, [self.signal**2], [1.0], self.noise, "test_error")
 
     def signal_to_noise(self) -> float:
-        """Return rho = F1^2 / (tau^2 + F*^2), on which the best penalty depends. It is infinite if tau and F* are 0.
+        """Return the variance of the linear signal over that of noise and nonlinear signal. It is infinite without the latter two.
 
         >>> RandomFeaturesRidge(signal=2.0, noise=0.5).signal_to_noise()
         16.0
@@ -240,7 +240,7 @@ class RandomFeaturesRidge(RandomFeaturesModel, HasBayesError):
         return float(best_ridge(self.width_ratio, self.sample_ratio, mu.linear, mu.nonlinear, self.signal_to_noise()))
 
     def snr_threshold(self) -> float:
-        """Return the signal-to-noise ratio rho above which the best penalty is 0, or infinity if a penalty always helps.
+        """Return the `signal_to_noise` ratio above which the best penalty is 0, or infinity if a penalty always helps.
 
         >>> RandomFeaturesRidge(width_ratio=4.0, sample_ratio=3.0).snr_threshold()
         inf
@@ -249,7 +249,7 @@ class RandomFeaturesRidge(RandomFeaturesModel, HasBayesError):
         return float(snr_threshold(self.width_ratio, self.sample_ratio, mu.linear, mu.nonlinear))
 
     def ridgeless_width(self) -> float:
-        """Return the width N/d below which a penalty helps at every signal-to-noise ratio.
+        """Return the width divided by the dimension below which a penalty helps at every signal-to-noise ratio.
 
         >>> round(RandomFeaturesRidge(sample_ratio=3.0).ridgeless_width(), 4)
         11.1794

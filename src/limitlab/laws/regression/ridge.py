@@ -347,11 +347,11 @@ class Ridge(LinearModel):
         )
 
     def best_possible(self) -> Best:
-        """Return the best method on the same samples, for a law without a start."""
+        """Return the best method on the same samples. A law with `start_distance` has no known best method."""
         if self.start_distance is not None:
             raise Refused(
-                f"Ridge with start_distance = {self.start_distance:g} has no known best possible error, because a start is information "
-                "beside the samples; leave start_distance out"
+                f"Ridge with start_distance = {self.start_distance:g} has no known best possible error, because the start adds information "
+                "to the samples; leave start_distance out"
             )
         return super().best_possible()
 

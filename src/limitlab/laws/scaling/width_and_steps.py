@@ -166,7 +166,7 @@ class PowerLawScaling(Law):
         counts = np.atleast_1d(self.steps)
         broken = counts[(counts < generating.FEW) & (counts != np.round(counts))]
         if broken.size:
-            raise Refused(f"steps = {broken[0]:g} is not allowed: must be whole below {generating.FEW}")
+            raise Refused(f"steps = {broken[0]:g} is not allowed: must be a whole number if it is below {generating.FEW}")
         most = min(self.largest_step(), generating.equivalent_threshold(self.spectrum, self.width, self.batch))
         if not self.step < most:
             raise Refused(
@@ -228,7 +228,7 @@ class PowerLawScaling(Law):
     # -- the experiment -------------------------------------------------------------------------------------------------
 
     def measured(self, draw: Draw, steps: Array) -> Values:
-        """Draw W once and run SGD `replicas` times. Given W, the misfit of the best weights is noise independent of the features."""
+        """Draw the random features once and run SGD `replicas` times on them."""
         if math.isinf(self.latent_dimension):
             raise Refused("latent_dimension = inf is not allowed in a simulation: choose a finite value")
         modes, d = round(self.latent_dimension), draw.size
@@ -268,7 +268,7 @@ class PowerLawScaling(Law):
     def phase(self) -> str:
         """Return the phase, Ia, II or III for alpha > 1/2 and Ib or IVa for alpha < 1/2.
 
-        The result is "boundary" between two phases and "other" outside the table.
+        The result is "boundary" between two phases, and "other" outside the table of docs/theory/power_law_scaling.md.
 
         >>> [PowerLawScaling(spectrum_exponent=a, target_exponent=b).phase() for a, b in ((1, 0.2), (1, 0.7), (1, 1.3), (1, 1))]
         ['Ia', 'II', 'III', 'boundary']

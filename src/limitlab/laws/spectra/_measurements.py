@@ -85,7 +85,7 @@ class SpectralLaw(Law):
 
     @abstractmethod
     def reading_points(self) -> Array:
-        """Return the points x at the law's positions between the edges."""
+        """Return the points x of the spectrum that `positions` names, where 0 is the lower edge and 1 the upper edge."""
 
     @abstractmethod
     def density(self, x: ArrayLike) -> Array:

@@ -95,7 +95,7 @@ class MarchenkoPastur(SpectralLaw):
     # -- the limit ----------------------------------------------------------------------------------------------------
 
     def support(self) -> list[tuple[float, float]]:
-        """Return the bulk as a list with a single pair (low, high), without the atom at zero."""
+        """Return the bulk as a list with a single pair (low, high), without the mass at zero."""
         low, high = numerics.edges(self.ratio, self.variance)
         return [(float(low), float(high))]
 
@@ -112,7 +112,7 @@ class MarchenkoPastur(SpectralLaw):
         return numerics.cdf(x, self.ratio, self.variance)
 
     def stieltjes(self, z: ArrayLike) -> NDArray[Any]:
-        """Return the Stieltjes transform, real for real z outside the support, else complex; x + 0j is the limit from above."""
+        """Return the Stieltjes transform. It is real for real z outside the support. For z = x + 0j it is the limit from above."""
         return numerics.stieltjes(z, self.ratio, self.variance)
 
     def moment(self, order: int) -> float:
@@ -120,7 +120,7 @@ class MarchenkoPastur(SpectralLaw):
         return float(numerics.moment(order, self.ratio, self.variance))
 
     def reading_points(self) -> Array:
-        """Return the points x at the law's positions between the edges."""
+        """Return the points x of the spectrum that `positions` names, where 0 is the lower edge and 1 the upper edge."""
         return points(self.positions, *self.support()[0])
 
     def predicted(self, positions: Array, ratio: Array, variance: Array, shift: Array) -> Values:

@@ -110,11 +110,11 @@ class SampleCovariance(SpectralLaw):
         return spectrum(self.eigenvalues, self.weights, self.ratio)
 
     def support(self) -> list[tuple[float, float]]:
-        """Return the bulks from left to right as (low, high), without the atom at zero."""
+        """Return the bulks from left to right as (low, high), without the mass at zero."""
         return self.spectrum.support()
 
     def bulk_masses(self) -> list[float]:
-        """Return the mass of each bulk. The masses and the atom add up to one."""
+        """Return the mass of each bulk. These masses and the mass at zero add up to one."""
         return self.spectrum.bulk_masses()
 
     def atom(self) -> float:
@@ -126,11 +126,11 @@ class SampleCovariance(SpectralLaw):
         return self.spectrum.density(x)
 
     def cdf(self, x: ArrayLike) -> Array:
-        """Return the distribution function, including the atom."""
+        """Return the distribution function, including the mass at zero."""
         return self.spectrum.cdf(x)
 
     def stieltjes(self, z: ArrayLike) -> NDArray[Any]:
-        """Return the Stieltjes transform, real for real z outside the support, else complex; x + 0j is the limit from above."""
+        """Return the Stieltjes transform. It is real for real z outside the support. For z = x + 0j it is the limit from above."""
         return self.spectrum.stieltjes(z)
 
     def companion(self, z: ArrayLike) -> NDArray[Any]:
@@ -149,7 +149,7 @@ class SampleCovariance(SpectralLaw):
         return self.spectrum.outlier(spike)
 
     def reading_points(self) -> Array:
-        """Return the points x at the law's positions between the outer edges."""
+        """Return the points x of the spectrum that `positions` names, where 0 and 1 are the outer edges."""
         bulks = self.support()
         return points(self.positions, bulks[0][0], bulks[-1][1])
 

@@ -118,7 +118,7 @@ class SquareMatrixEdge(Law):
         return {"tail_probability": np.array(rows)}
 
     def smallest_cdf(self, x: ArrayLike) -> Array:
-        """Return P(n lambda_min <= x) in the limit."""
+        """Return the limit of the probability that n times the smallest eigenvalue is at most x."""
         level = np.maximum(np.asarray(x, dtype=float), 0.0)
         return np.asarray(-np.expm1(-level / 2 - np.sqrt(level)))
 
@@ -132,7 +132,7 @@ class SquareMatrixEdge(Law):
             return np.asarray(np.where(share < 1, (2 * q / (1 + np.sqrt(1 + 2 * q))) ** 2, np.inf))
 
     def condition_cdf(self, x: ArrayLike) -> Array:
-        """Return P(kappa/n <= x) in the limit."""
+        """Return the limit of the probability that the condition number divided by n is at most x."""
         level = np.asarray(x, dtype=float)
         with np.errstate(divide="ignore"):
             inverse = np.where(level > 0, 1 / np.maximum(level, 1e-150), np.inf)

@@ -153,7 +153,8 @@ Array = NDArray[np.float64]
 
 @claim("L6", _AREA, FiniteClass, figure="classes", items=("L-2",))
 def finite_class(check: Check) -> None:
-    """One fixed model deviates by n^(-1/2), and the worst of M models by sqrt(2 log(2M)/n), to leading order.
+    """The risks of one fixed model differ by an amount of order n^(-1/2), and those of the worst of M models by sqrt(2 log(2M)/n) times
+    the standard deviation of the loss, to leading order.
 
     Compared: the mean of the largest of M deviations with the exact law, over n, M and the error rate, and the rate in n of one model.
     """
@@ -237,7 +238,7 @@ def separable_labellings(points: Array) -> int:
 
 
 def coin_deviation(points: Array, rng: np.random.Generator) -> float:
-    """Return sqrt(n) sup |Rhat - 1/2| over all halfplanes, for random labels (fair coins)."""
+    """Return sqrt(n) times the largest |error - 1/2| over all halfplanes, for random labels."""
     signs = 1.0 - 2.0 * rng.integers(0, 2, len(points))
     return largest_imbalance(points, signs) / (2 * math.sqrt(len(points)))
 

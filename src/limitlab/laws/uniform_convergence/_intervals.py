@@ -48,7 +48,7 @@ def best_unions(values: Array, k: int, other: Array | None = None) -> BestUnions
 
 
 def coin_deviations(rng: np.random.Generator, n: int, k: int, draws: int) -> Array:
-    """Return sup |Rhat - 1/2| over unions of at most 1, ..., k intervals for labels that are fair coins, shape (draws, k)."""
+    """Return the largest |error - 1/2| of unions of at most 1, ..., k intervals for random labels, shape (draws, k)."""
     signs: Array = 1.0 - 2.0 * rng.integers(0, 2, (draws, n)).astype(float)
     total = signs.sum(axis=1)[:, None]
     high, low = 2 * best_unions(signs, k).scores - total, 2 * best_unions(-signs, k).scores + total

@@ -117,5 +117,5 @@ class FiniteClass(Law):
         return dict(largest_deviation=worst.mean(), largest_deviation_std=worst.std(ddof=1))
 
     def leading_term(self) -> float:
-        """Return sqrt(2 log 2M). The mean of the largest deviation divided by this term tends to 1 as M grows, slowly and from below."""
+        """Return sqrt(2 log 2M) for M models. The mean largest deviation over this term tends slowly to 1 from below as M grows."""
         return math.sqrt(2 * math.log(2 * self.models))

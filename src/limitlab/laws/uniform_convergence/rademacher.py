@@ -56,7 +56,7 @@ def rademacher_linear(X: ArrayLike, radius: float, draws: int = 4000, seed: int 
     X
         Inputs, one row each. Up to 14 rows all sign patterns are summed; for more rows the patterns are sampled.
     radius
-        rho.
+        Largest norm rho of theta.
     draws, seed
         Number and seed of the sampled sign patterns.
 
@@ -92,7 +92,7 @@ def rademacher_two_layer(
     X
         Inputs, one row each. In two dimensions, with relu, the suprema are exact.
     l1_norm
-        gamma.
+        Largest sum gamma of the absolute values of the second-layer weights.
     activation
         The activation s.
     width

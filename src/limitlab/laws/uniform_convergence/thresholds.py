@@ -86,7 +86,7 @@ class ThresholdClass(Law):
         return Cost(1500.0 * size, 1e4 * size)
 
     def cdf(self, b: ArrayLike) -> Array:
-        """Return P(sqrt(n) sup |Rhat - R| <= b) in the limit."""
+        """Return the limit of P(sqrt(n) sup |Rhat - R| <= b), with the empirical risk Rhat and the population risk R of a threshold."""
         level = np.asarray(b, dtype=float)
         if self.label_noise == "none":
             return np.asarray(np.where(level > 0, 1 - kolmogorov(np.maximum(level, 0.0)), 0.0))
@@ -125,7 +125,7 @@ class ThresholdClass(Law):
         return dict(largest_deviation=worst.mean(), largest_deviation_std=worst.std(ddof=1))
 
     def suprema(self, rng: np.random.Generator, samples: int, data_sets: int) -> Array:
-        """Return the exact sup |Rhat - R| of `data_sets` data sets, the largest of the one-sided limits at the samples."""
+        """Return the exact largest deviation of the empirical risk from the risk over all thresholds, for `data_sets` data sets."""
         x = np.sort(rng.random((data_sets, samples)), axis=1)
         labels = x > self.threshold if self.label_noise == "none" else rng.random(x.shape) < 0.5
         none, every = np.zeros((data_sets, 1)), np.ones((data_sets, 1))

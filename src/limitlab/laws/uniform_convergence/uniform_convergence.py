@@ -69,7 +69,9 @@ def deviations(ratio: float, radius: float, signal: float, noise: float) -> tupl
 
 
 def exact_deviations(X: Array, y: Array, target: Array, noise: float, radius: float) -> tuple[float, float]:
-    """Return the exact sup (Rhat - R) and sup (R - Rhat) over |theta| <= radius for one data set.
+    """Return the largest values of Rhat - R and of R - Rhat over |theta| <= radius, exactly, for one data set.
+
+    Rhat is the empirical risk of the linear predictor theta, and R is its population risk, both with squared loss.
 
     Parameters
     ----------
@@ -78,7 +80,7 @@ def exact_deviations(X: Array, y: Array, target: Array, noise: float, radius: fl
     target, noise
         theta* and tau, which determine the population risk |theta - theta*|^2 + tau^2.
     radius
-        rho.
+        Largest norm rho of the predictors.
 
     Examples
     --------
@@ -148,7 +150,7 @@ class UniformConvergence(Law):
         return dict(sup_empirical_minus_population=above, sup_population_minus_empirical=below, accuracy=1e-12)
 
     def measured(self, draw: Draw) -> Values:
-        """Draw one data set and compute its exact suprema."""
+        """Draw one data set and compute its largest deviations over the class exactly."""
         d, n, rng = draw.size, draw.count("ratio"), draw.rng
         X = rng.standard_normal((n, d))
         target = np.zeros(d)

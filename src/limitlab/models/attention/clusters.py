@@ -23,7 +23,7 @@ Array = NDArray[Any]
 
 
 def mean_overlap(gram: ArrayLike) -> Array:
-    """Return the mean of <x_i, x_j> over i != j.
+    """Return the mean inner product of two different tokens.
 
     >>> mean_overlap([[1.0, 0.2], [0.2, 1.0]]).round(12)
     np.float64(0.2)
@@ -113,7 +113,7 @@ def token_energy(gram: ArrayLike, beta: ArrayLike) -> Array:
 
 
 def energy_rate(x: ArrayLike, velocity: ArrayLike, beta: float, normalised: bool = True) -> float:
-    """Return dE_beta/dt along self-attention, which is (1/n) sum_i (Z_i / n) |x_i'|^2.
+    """Return the time derivative of the energy E_beta along self-attention, which is (1/n) sum_i (Z_i / n) |x_i'|^2.
 
     For unnormalised attention the factor Z_i / n is missing.
 

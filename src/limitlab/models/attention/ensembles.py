@@ -28,7 +28,7 @@ CHUNK_BYTES = 64 * 2**20
 
 
 def draw_matrices(rng: np.random.Generator, ensemble: Ensemble, dimension: int) -> tuple[Array, Array]:
-    """Return B = Q^T K and V of one system.
+    """Return the matrices B = Q^T K and V of one random attention head.
 
     >>> B, V = draw_matrices(np.random.default_rng(0), "D", 4)
     >>> bool(np.allclose(B, B.T) and np.allclose(V, B / 2))

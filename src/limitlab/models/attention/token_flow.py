@@ -41,7 +41,7 @@ BLOCK_BYTES = 2**20
 
 @dataclass(frozen=True)
 class Head:
-    """An attention head, where None stands for the identity.
+    """The matrices of an attention head. None stands for the identity.
 
     >>> Head(V=0.5 * np.eye(2)).at(0.0)[2]
     array([[0.5, 0. ],
@@ -300,7 +300,9 @@ def checked_tokens(x0: ArrayLike, *, normalise: bool = False, dtype: DTypeLike |
     tolerance = UNIT_TOLERANCE if tokens.dtype != np.float32 else 1e-5
     worst = float(np.abs(length - 1).max())
     if worst > tolerance and not normalise:
-        raise Refused(f"x0 is not allowed: a row has length off by {worst:.2g} from 1; scale it or pass normalise=True")
+        raise Refused(
+            f"x0 is not allowed: the length of a row differs from 1 by {worst:.2g}; scale it or pass normalise=True"
+        )
     default_type = tokens.dtype if tokens.dtype == np.float32 else np.float64
     wanted = np.dtype(default_type if dtype is None else dtype)
     one_of("dtype", str(wanted), ("float32", "float64"))

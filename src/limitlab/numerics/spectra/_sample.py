@@ -65,7 +65,7 @@ class SampleSpectrum:
         return self._scale * silverstein.image(self._critical, self._population)
 
     def support(self) -> list[tuple[float, float]]:
-        """Return the bulks from left to right, as (low, high), without the atom at zero."""
+        """Return the bulks from left to right, as (low, high), without the mass at zero."""
         return [(float(low), float(high)) for low, high in zip(self._edges[::2], self._edges[1::2], strict=True)]
 
     def atom(self) -> float:
@@ -106,7 +106,7 @@ class SampleSpectrum:
         return np.asarray(np.where(hard_edge, np.inf, np.where(u.imag > 0, value, 0.0)) / self._scale)[()]
 
     def cdf(self, x: ArrayLike) -> Array:
-        """Return the distribution function at x, atom included, in closed form in the solution u of psi(u) = x (eq. 12).
+        """Return the distribution function at x, with the mass at zero, in closed form in the solution u of psi(u) = x (eq. 12).
 
         >>> float(SampleSpectrum([1.0, 4.0, 10.0], [0.5, 0.3, 0.2], ratio=0.15).cdf(2.0).round(12))
         0.5

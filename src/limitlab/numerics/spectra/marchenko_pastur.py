@@ -54,7 +54,7 @@ def atom(ratio: ArrayLike) -> Array:
 
 
 def density(x: ArrayLike, ratio: ArrayLike, variance: ArrayLike = 1.0) -> Array:
-    """Return the density of the continuous part (without the atom), infinite at x = 0 if the ratio is 1.
+    """Return the density of the continuous part (without the mass at zero). It is infinite at x = 0 if the ratio is 1.
 
     >>> float(density(1.0, 0.25).round(12))
     0.616404444061
@@ -70,7 +70,7 @@ def density(x: ArrayLike, ratio: ArrayLike, variance: ArrayLike = 1.0) -> Array:
 
 
 def cdf(x: ArrayLike, ratio: ArrayLike, variance: ArrayLike = 1.0) -> Array:
-    """Return the distribution function, atom included, in closed form (eq. 4).
+    """Return the distribution function with the mass at zero, in closed form (eq. 4).
 
     >>> float(cdf(1.0, 0.5).round(12)), float(cdf(0.1, 2.0))
     (0.576004215104, 0.5)
@@ -146,7 +146,7 @@ def stieltjes(z: ArrayLike, ratio: ArrayLike, variance: ArrayLike = 1.0) -> NDAr
 
 
 def moment(order: int, ratio: ArrayLike, variance: ArrayLike = 1.0) -> Array:
-    """Return the moment E x^k (eq. 3), atom included.
+    """Return the moment E x^k (eq. 3), with the mass at zero.
 
     >>> [float(moment(k, 2.0)) for k in range(5)]
     [1.0, 1.0, 3.0, 11.0, 45.0]

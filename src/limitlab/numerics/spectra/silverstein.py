@@ -91,7 +91,7 @@ def total(term: Callable[[NDArray[Any]], NDArray[Any]], u: NDArray[Any], populat
 
 
 def slope(u: NDArray[Any], population: Population) -> NDArray[Any]:
-    """Return psi'(u) = 1 - f(u)."""
+    """Return the derivative of psi of (8) at u."""
     s, c, _ = population
     return np.asarray(1 - np.sum(c * (s / (u[..., None] - s)) ** 2, axis=-1))
 

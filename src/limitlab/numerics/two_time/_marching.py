@@ -49,7 +49,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Flow:
-    """The rates and forcings of (1) at the newest time, and one-time observables to record."""
+    """The rates and forcings of the equations at the newest time, and the observables to record at this time."""
 
     rates: Mapping[str, float]
     forcings: Mapping[str, Floats | float]
@@ -57,7 +57,7 @@ class Flow:
 
 
 class TwoTimeSystem(Protocol):
-    """A causal two-time system (1)."""
+    """A system of equations for functions of two times, in which the values at a time depend on earlier values only."""
 
     @property
     def correlations(self) -> tuple[str, ...]:
@@ -108,7 +108,7 @@ class Solution:
     history: History
 
     def two_time(self, name: str) -> Floats:
-        """Return a two-time function as a full lower triangle with zeros above the diagonal. Requires a whole history."""
+        """Return a two-time function as a full lower triangle with zeros above the diagonal. The history must be whole."""
         if not isinstance(self.history, WholeHistory):
             raise Refused(f"two_time({name!r}) is not allowed with per_octave: a thinned history keeps `last_row` only")
         size = self.times.size

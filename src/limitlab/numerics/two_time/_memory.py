@@ -65,22 +65,22 @@ class History(Protocol):
         """Finish the newest row, which does not change afterwards."""
 
     def after(self, f: Floats, name: str) -> Floats:
-        """Return int_s^t f(u) X(u, s) du."""
+        """Return int_s^t f(u) X(u, s) du, for the newest time t, at all stored s."""
 
     def after_start(self, f: Floats, name: str) -> Floats:
         """Return `after` for an auxiliary X that is concentrated near u = s. The newest row of X must be 0."""
 
     def before(self, f: Floats, name: str) -> Floats:
-        """Return int_0^s f(u) X(s, u) du."""
+        """Return int_0^s f(u) X(s, u) du, at all stored s."""
 
     def both(self, forward: Floats, backward: Floats, name: str) -> tuple[Floats, Floats]:
         """Return `after(forward)` and `before(backward)`."""
 
     def whole(self, f: Floats, name: str) -> Floats:
-        """Return int_0^t f(u) X(u, s) du for a symmetric X."""
+        """Return int_0^t f(u) X(u, s) du for a symmetric X and the newest time t, at all stored s."""
 
     def total(self, f: Floats) -> float:
-        """Return int_0^t f(u) du."""
+        """Return int_0^t f(u) du up to the newest time t."""
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return the arrays from which the march can continue."""
@@ -107,7 +107,7 @@ class Integrals(ABC):
         """Return the arrays as a named tuple."""
 
     def after(self, f: Floats, name: str) -> Floats:
-        """Return int_s^t f(u) X(u, s) du."""
+        """Return int_s^t f(u) X(u, s) du, for the newest time t, at all stored s."""
         memory = self.memory()
         return np.asarray(memory.after(memory, f, self.numbers[name]))
 
@@ -117,7 +117,7 @@ class Integrals(ABC):
         return np.asarray(memory.after_start(memory, f, self.numbers[name]))
 
     def before(self, f: Floats, name: str) -> Floats:
-        """Return int_0^s f(u) X(s, u) du."""
+        """Return int_0^s f(u) X(s, u) du, at all stored s."""
         memory = self.memory()
         return np.asarray(memory.before(memory, f, self.numbers[name]))
 
@@ -128,12 +128,12 @@ class Integrals(ABC):
         return after, before
 
     def whole(self, f: Floats, name: str) -> Floats:
-        """Return int_0^t f(u) X(u, s) du for a symmetric X."""
+        """Return int_0^t f(u) X(u, s) du for a symmetric X and the newest time t, at all stored s."""
         memory = self.memory()
         return np.asarray(memory.whole(memory, f, self.numbers[name]))
 
     def total(self, f: Floats) -> float:
-        """Return int_0^t f(u) du."""
+        """Return int_0^t f(u) du up to the newest time t."""
         memory = self.memory()
         return float(memory.total(memory, f))
 
@@ -219,7 +219,7 @@ class WholeMemory(NamedTuple):
 
     @staticmethod
     def after(memory: Any, f: Any, number: int) -> Any:
-        """Return int_s^t f(u) X(u, s) du."""
+        """Return int_s^t f(u) X(u, s) du, for the newest time t, at all stored s."""
         result = np.zeros(f.size)
         _dense_after(memory.triangles[number], f, memory.step, result)
         return result
@@ -236,7 +236,7 @@ class WholeMemory(NamedTuple):
 
     @staticmethod
     def before(memory: Any, f: Any, number: int) -> Any:
-        """Return int_0^s f(u) X(s, u) du."""
+        """Return int_0^s f(u) X(s, u) du, at all stored s."""
         result = np.zeros(f.size)
         _dense_before(memory.triangles[number], f, memory.step, result)
         return result
@@ -250,7 +250,7 @@ class WholeMemory(NamedTuple):
 
     @staticmethod
     def whole(memory: Any, f: Any, number: int) -> Any:
-        """Return int_0^t f(u) X(u, s) du for a symmetric X."""
+        """Return int_0^t f(u) X(u, s) du for a symmetric X and the newest time t, at all stored s."""
         after, before = np.zeros(f.size), np.zeros(f.size)
         _dense_pass(memory.triangles[number], f, f, memory.step, after, before)
         after += before
@@ -258,7 +258,7 @@ class WholeMemory(NamedTuple):
 
     @staticmethod
     def total(memory: Any, f: Any) -> Any:
-        """Return int_0^t f(u) du."""
+        """Return int_0^t f(u) du up to the newest time t."""
         return memory.step * (f.sum() - 0.5 * (f[0] + f[-1]))
 
 
@@ -309,15 +309,15 @@ class WholeHistory(Integrals):
         return self._all[: self.index + 1]
 
     def row(self, name: str) -> Floats:
-        """Return X(t, .)."""
+        """Return the newest row X(t, .) of a two-time function."""
         return row(self.triangles[name], self.index)
 
     def previous(self, name: str) -> Floats:
-        """Return X(t - step, .)."""
+        """Return the row X(t - step, .) before the newest row."""
         return row(self.triangles[name], self.index - 1)
 
     def path(self, name: str) -> Floats:
-        """Return x at all points up to the newest point."""
+        """Return a function of one time at all points up to the newest point."""
         return self.paths[name][: self.index + 1]
 
     def memory(self) -> WholeMemory:

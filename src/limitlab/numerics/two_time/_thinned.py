@@ -226,12 +226,12 @@ class ThinnedMemory(NamedTuple):
 
     @staticmethod
     def newest(memory: Any, number: int) -> Any:
-        """Return X(t, .) at the columns."""
+        """Return the newest row X(t, .) of a two-time function at the columns."""
         return memory.rows_now[number]
 
     @staticmethod
     def after(memory: Any, f: Any, number: int) -> Any:
-        """Return int_s^t f(u) X(u, s) du."""
+        """Return int_s^t f(u) X(u, s) du, for the newest time t, at all stored s."""
         return _after(memory, _fill(memory.columns, f, memory.last), number)
 
     @staticmethod
@@ -241,7 +241,7 @@ class ThinnedMemory(NamedTuple):
 
     @staticmethod
     def before(memory: Any, f: Any, number: int) -> Any:
-        """Return int_0^s f(u) X(s, u) du."""
+        """Return int_0^s f(u) X(s, u) du, at all stored s."""
         return _before(memory, _fill(memory.columns, f, memory.last), number)
 
     @staticmethod
@@ -252,7 +252,7 @@ class ThinnedMemory(NamedTuple):
 
     @staticmethod
     def whole(memory: Any, f: Any, number: int) -> Any:
-        """Return int_0^t f(u) X(u, s) du for a symmetric X."""
+        """Return int_0^t f(u) X(u, s) du for a symmetric X and the newest time t, at all stored s."""
         full = _fill(memory.columns, f, memory.last)
         result = _after(memory, full, number)
         result += _before(memory, full, number)
@@ -260,7 +260,7 @@ class ThinnedMemory(NamedTuple):
 
     @staticmethod
     def total(memory: Any, f: Any) -> Any:
-        """Return int_0^t f(u) du."""
+        """Return int_0^t f(u) du up to the newest time t."""
         return memory.step * np.sum(memory.row_rule[2][memory.slots[-1], : f.size] * f)
 
 
@@ -317,15 +317,15 @@ class ThinnedHistory(Integrals):
         self._sums[:, slot] = 0.0
 
     def row(self, name: str) -> Floats:
-        """Return X(t, .) at the columns."""
+        """Return the newest row X(t, .) of a two-time function at the columns."""
         return self._newest[self.numbers[name]]
 
     def previous(self, name: str) -> Floats:
-        """Return X(t - step, .) at the columns except the last."""
+        """Return the row X(t - step, .) before the newest row, at the columns except the last."""
         return self._previous[self.numbers[name]]
 
     def path(self, name: str) -> Floats:
-        """Return x at the columns."""
+        """Return a function of one time at the columns."""
         return self.paths[name][self.columns]
 
     def memory(self) -> ThinnedMemory:

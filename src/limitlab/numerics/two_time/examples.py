@@ -65,7 +65,7 @@ class DampedOscillator:
         return np.asarray(np.exp(-t) * np.cos(np.sqrt(self.coupling) * t))
 
     def exact_power(self, t: ArrayLike) -> Floats:
-        """Return C(t, t) = x(t)^2 + y(t)^2."""
+        """Return the correlation C(t, t) of the newest time with itself."""
         t, w = np.asarray(t, dtype=float), np.sqrt(self.coupling)
         y = (1 + np.exp(-t) * (w * np.sin(w * t) - np.cos(w * t))) / (1 + w**2)
         return np.asarray(self.exact(t) ** 2 + y**2)

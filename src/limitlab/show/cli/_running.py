@@ -60,7 +60,8 @@ if TYPE_CHECKING:
 
 
 ObservablesOption = Annotated[
-    str | None, typer.Option("--observables", metavar="NAMES", help="Comma list of observables to show (default: all).")
+    str | None,
+    typer.Option("--observables", metavar="NAMES", help="Observables to show, separated by commas (default: all)."),
 ]
 
 

@@ -186,7 +186,11 @@ def figure(
     ] = None,
     formats: Annotated[
         str | None,
-        typer.Option("--format", metavar="NAMES", help="Comma list of png, svg and pdf; one file each, next to FILE."),
+        typer.Option(
+            "--format",
+            metavar="NAMES",
+            help="One or several of png, svg and pdf, separated by commas; one file each, next to FILE.",
+        ),
     ] = None,
     full: Annotated[bool, typer.Option("--full", help="Run larger experiments, for smaller error bars.")] = False,
     data: Annotated[bool, typer.Option("--data/--no-data", help="Also save the numbers of the figure, as .csv.")] = True,
@@ -271,7 +275,9 @@ def report(
     quick: Annotated[bool, typer.Option("--quick/--full", help="Small experiments (minutes), or the full checks.")] = True,
     law_names: Annotated[
         str | None,
-        typer.Option("--laws", metavar="LIST", help="Comma list of laws, files and folders with laws (default: all laws)."),
+        typer.Option(
+            "--laws", metavar="LIST", help="Laws, files and folders with laws, separated by commas (default: all laws)."
+        ),
     ] = None,
     workers: Annotated[int | None, typer.Option("--workers", min=1, help="Processes (default: one per core).")] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Compute everything again, and store nothing.")] = False,
@@ -312,17 +318,45 @@ def report(
         raise typer.Exit(FAILED)
 
 
-@app.command(epilog="Example: limitlab explore ridge")
+EXPLORE_EXAMPLE = """Example: limitlab explore ridge
+
+limitlab explore --static pages ridge early-stopping"""
+
+
+@app.command(epilog=EXPLORE_EXAMPLE)
 def explore(
-    law_name: Annotated[
-        str | None, typer.Argument(metavar="LAW", help="The first law on the page.", show_default=False)
+    law_names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[LAW]...", help="The first law on the page; with --static, the laws (default: all).", show_default=False
+        ),
+    ] = None,
+    static: Annotated[
+        Path | None,
+        typer.Option(
+            "--static", metavar="FOLDER", help="Write pages with precomputed sliders to this folder; run no server."
+        ),
+    ] = None,
+    store: Annotated[
+        Path | None,
+        typer.Option(
+            "--store", metavar="FOLDER", help="With --static, store finished laws; a second run computes changes only."
+        ),
     ] = None,
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port of the server; 0 means any free port.")] = 5006,
     host: Annotated[
         str, typer.Option("--host", help="Address of the server; 127.0.0.1 accepts this computer only.")
     ] = "127.0.0.1",
     show: Annotated[bool, typer.Option("--show/--no-show", help="Open a browser.")] = True,
-    seconds: Annotated[float, typer.Option("--seconds", min=1, help="Longest time of one computation.")] = 120,
+    seconds: Annotated[
+        float | None,
+        typer.Option(
+            "--seconds",
+            min=1,
+            help="Longest time of one computation (default 120), or of one law with --static (default 15).",
+            show_default=False,
+        ),
+    ] = None,
     memory: Annotated[int, typer.Option("--memory", min=64, help="Largest memory of one computation, in MB.")] = 2048,
     upload: Annotated[float, typer.Option("--upload", min=0.001, help="Largest file that can be uploaded, in MB.")] = 5,
     workers: Annotated[
@@ -336,12 +370,20 @@ def explore(
 ) -> None:
     """Explore laws in a browser, with sliders for their parameters.
 
-    The page draws predictions at once. It also runs experiments, phase diagrams, comparisons, plans and forecasts of your own data.
+    The page draws predictions at once. It also runs experiments, phase diagrams, comparisons, plans and forecasts of your own data. With
+    --static the command writes self-contained pages instead, one for every law, which need no server and no network.
     """
+    if static is not None:
+        write_static(static, law_names or [], store, seconds, workers, as_json)
+        return
+    if store is not None:
+        raise Refused("--store needs --static FOLDER: the server of the explorer stores nothing")
+    if law_names and len(law_names) > 1:
+        raise Refused(f"{len(law_names)} laws are not allowed without --static: name one law, which the page shows first")
     from limitlab.show.explorer import serve
     from limitlab.show.explorer.jobs import Caps
 
-    caps = Caps(seconds, memory, upload, workers, visitors)
+    caps = Caps(120 if seconds is None else seconds, memory, upload, workers, visitors)
 
     def ready(address: str) -> None:
         if as_json:
@@ -351,11 +393,43 @@ def explore(
             print_note("the explorer has no password: every computer that can connect to this one can use it")
 
     try:
-        serve(port, host, show, caps, law_name, ready)
+        serve(port, host, show, caps, law_names[0] if law_names else None, ready)
     except ModuleNotFoundError as error:
         if error.name != "panel":
             raise
         raise Refused(str(error)) from None
+
+
+def write_static(
+    folder: Path, names: list[str], store: Path | None, seconds: float | None, workers: int, as_json: bool
+) -> None:
+    """Write the pages of the static explorer, and print their number and size."""
+    from limitlab.lab.engines import available_cores
+    from limitlab.show.explorer.static import write_pages
+
+    laws = [law for name in names for law in laws_named(name)] or None
+    processes = workers or available_cores()
+    began = time.perf_counter()
+    with status_line("computing the pages", every=3.0) as tell:
+        summary = write_pages(
+            folder,
+            laws,
+            **({} if seconds is None else {"seconds": seconds}),
+            engine=processes if processes > 1 else None,
+            store=store,
+            progress=lambda done, total: tell(f"computing the pages: {done} of {total} laws done"),
+        )
+    page = folder / "index.html"
+    if as_json:
+        sizes, left_out = dict(summary.sizes), dict(summary.incomplete)
+        print_json({"file": str(page), "bytes": sizes, "combinations_left_out": left_out, "failed": dict(summary.failed)})
+    else:
+        print_note(f"wrote {page} in {time.perf_counter() - began:.0f} s")
+        typer.echo(summary.line())
+    for name, reason in summary.failed.items():
+        typer.echo(f"{name}: {reason}", err=True)
+    if summary.failed:
+        raise typer.Exit(FAILED)
 
 
 # -- bench -----------------------------------------------------------------------------------------------------------

@@ -255,7 +255,7 @@ def matching(laws: Mapping[str, type[Law]], words: str) -> dict[str, list[str]]:
     wanted = words.lower().split()
     by_subject: dict[str, list[str]] = {}
     for name, law in laws.items():
-        if all(word in _said(law) for word in wanted):
+        if all(word in described(law) for word in wanted):
             by_subject.setdefault(subject_of(law), []).append(name)
     return dict(sorted(by_subject.items()))
 
@@ -272,7 +272,8 @@ def listed(by_subject: Mapping[str, list[str]]) -> tuple[dict[str, str], list[st
     return entries, [value for value in entries.values() if value.startswith("# ")]
 
 
-def _said(law: type[Law]) -> str:
+def described(law: type[Law]) -> str:
+    """Return the words by which a search finds a law."""
     parameters = [f"{name} {meta.words}" for name, meta in law.parameters().items()]
     observables = [f"{name} {meta.long_name}" for name, meta in law.outputs().items()]
     return " ".join([law.__name__, law.title(), subject_of(law), law.regime, *parameters, *observables]).lower()

@@ -55,7 +55,7 @@ class Monomials:
     def of(cls, kernel: tuple[float, ...], dimension: int) -> Monomials:
         """Return the monomials for the coefficients of h.
 
-        Each is a monomial of one degree less, times a factor whose index is at least that of the last factor.
+        A monomial is a product of coordinates in the order of their indices. It is computed from a monomial of one degree less.
         """
         numbers, factors, runs, orders = np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(1), np.ones(1)
         levels = [(numbers, factors, np.sqrt(kernel[0] * orders))]

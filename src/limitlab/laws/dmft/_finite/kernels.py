@@ -31,7 +31,7 @@ TAIL = 1e-3
 
 @dataclass(frozen=True)
 class Kernels:
-    """Coefficients, from degree 0, of h and phihat, and ||phi||^2.
+    """Coefficients, from degree 0, of the kernels neuron-neuron and neuron-target, and the squared norm of the target.
 
     >>> Kernels((0.0, 0.5, 0.5), (0.0, 0.5), 1.0).h(0.5)
     np.float64(0.375)
@@ -42,7 +42,7 @@ class Kernels:
     target_norm: float
 
     def h(self, q: ArrayLike, order: int = 0) -> Floats:
-        """Return h or its derivative of order `order`.
+        """Return the kernel of two neurons, or its derivative of order `order`.
 
         >>> Kernels((0.0, 0.5, 0.5), (), 0.0).h(1.0, order=2)
         np.float64(1.0)
@@ -70,7 +70,7 @@ def _derivative(coefficients: tuple[float, ...], order: int) -> Floats:
 
 
 def checked_kernels(kernel: Sequence[float], target: Sequence[float], target_norm: float | None) -> Kernels:
-    """Return the kernels with these coefficients, where ||phi||^2 defaults to its least possible value.
+    """Return the kernels with these coefficients, where the squared norm of the target is by default the least possible one.
 
     >>> checked_kernels((0, 0.5), (0, 0.5), None).target_norm
     0.5

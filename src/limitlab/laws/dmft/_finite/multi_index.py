@@ -88,7 +88,7 @@ def _monomial(v: Floats, degrees: Sequence[int]) -> Floats | float:
 
 
 def network_risk(hermite: Sequence[float], target: Target, a: Floats, w: Floats) -> float:
-    """Return E (phi - f)^2 of a network with unit rows w."""
+    """Return the mean squared difference of the target and a network with unit rows w."""
     c = np.asarray(hermite, dtype=float)
     value, _ = signal(c, target, w[:, : len(target[0][0])])
     norm = sum(weight**2 for _, weight in target)

@@ -18,7 +18,8 @@ Array = NDArray[np.float64]
 
 @claim("D12", AREA, EarlyStopping, FirstOrderDynamics, figure="annealed-penalty", items=("D-8",))
 def changing_penalty(check: Check) -> None:
-    """The limit covers a penalty that changes in time; a decaying penalty gives a lower final risk than no or a constant penalty.
+    """The limit covers a penalty that changes in time. With a decaying penalty the final risk is lower than without a penalty or with a
+    constant penalty.
 
     The check integrates the mode equation of least squares with Lambda = 1.5 exp(-t/2) and compares it with flows on samples, whose
     gap falls like 1/d, and with steps of descent.

@@ -31,8 +31,8 @@ NEIGHBOUR_LAWS = (
 
 @claim("J3", AREA, NearestNeighbours, figure="nearest-neighbours-risk", items=("J-5",))
 def neighbours(check: Check) -> None:
-    """The test error of k nearest neighbours is tau^2 + E bias^2 + tau^2/k; one neighbour interpolates and its test error
-    tends to 2 tau^2, and the best k gives the rate n^{-2 beta/(2 beta + d)}.
+    """The test error of k nearest neighbours is tau^2 + E bias^2 + tau^2/k. One neighbour interpolates, and its test error tends to
+    2 tau^2. With the best k the excess risk has the rate n^{-2 beta/(2 beta + d)}.
 
     The check compares the theory with estimators on drawn points and noisy labels, and then evaluates the two limits of the formula.
     """
@@ -116,7 +116,7 @@ def interpolating_smoother(check: Check) -> None:
 
 
 def exact_slopes(dimension: int, smoothness: float, singularity: float, decades: range) -> tuple[Array, float]:
-    """Return the slopes of the exact excess risk at h = n^{-1/(2 beta + d)}, one per decade, and their limiting exponent."""
+    """Return the slopes of the exact excess risk at the best order of the bandwidth, one per decade, and their limit."""
     n = 10.0 ** np.array(decades)
     h = n ** (-1 / (2 * smoothness + dimension))
     risks = singular_kernel.risk(n, h, singularity, dimension, smoothness, amplitude=1.0, noise=1.0)["excess_risk"]

@@ -41,7 +41,7 @@ CASES = (
 @claim("T4", AREA, RandomFeaturesRidge, figure="random-features-double-descent", items=("L-17", "M-18", "T-5"))
 def limiting_risk(check: Check) -> None:
     """The test error of ridge regression on random features tends to F1^2 B + (tau^2 + F*^2) V + F*^2 + tau^2 with explicit
-    B and V, which depend on the activation through two moments; train error, norm and objective have limits from the same
+    B and V, which depend on the activation through two moments. The limits of train error, norm and objective follow from the same
     unknown.
 
     The check compares every observable with simulation at growing d, and fits the rate of the gaps.
@@ -84,7 +84,7 @@ LOW_SNR = RandomFeaturesRidge(width_ratio=30.0, sample_ratio=3.0, ridge=0.01, si
 
 @claim("T5", AREA, RandomFeaturesRidge, figure="random-features-double-descent", items=("L-18", "M-19"))
 def double_descent(check: Check) -> None:
-    """The risk peaks at N = n as lambda falls to 0 and falls again with width; at the best lambda it falls at every width.
+    """As lambda falls to 0, the risk has a peak at N = n and falls again with width. With the best lambda it falls at every width.
     At a fixed lambda and a low signal-to-noise ratio the widest model is not always the best.
 
     The check covers the peak, the second descent without a ridge and at the best ridge, and a fixed ridge at which the widest model is
@@ -119,12 +119,13 @@ def double_descent(check: Check) -> None:
     check.show("counter-example: standard error of the simulated risk", error)
     check.note(
         "Corrected: the minimum at N/n -> infinity holds without a ridge beyond the threshold and at the best ridge, but not for "
-        "every fixed ridge. With a ReLU, n/d = 3, lambda = 0.01 and rho = 0.2, infinite width gives 1.480 and predicting 0 gives 1."
+        "every fixed ridge. With a ReLU, n/d = 3, ridge 0.01 and signal-to-noise ratio 0.2, the risk is 1.480 at infinite width "
+        "and 1 for the prediction 0."
     )
 
 
 def peak_positions() -> tuple[Array, Array]:
-    """Return N/n of the largest risk for falling ridges, and the risk at N = n for ridges 1e-12, 1e-10 and 0.
+    """Return the ratio N/n of the largest risk for falling ridges, and the risk at N = n for ridges 1e-12, 1e-10 and 0.
 
     The activation is a ReLU, and n/d = 3.
     """
@@ -180,7 +181,7 @@ def simulated_peak(quick: bool) -> float:
 
 @claim("T6", AREA, RandomFeaturesRidge, figure="random-features-ridge", items=("M-19", "T-4"))
 def optimal_ridge(check: Check) -> None:
-    """In the wide limit the best ridge is 0 exactly if F1^2/(tau^2 + F*^2) >= mu1^2/mu*^2, and positive otherwise; below
+    """In the wide limit the best ridge is 0 exactly if F1^2/(tau^2 + F*^2) >= mu1^2/mu*^2, and positive otherwise. Below
     a certain width a positive ridge is best at every signal-to-noise ratio.
 
     The check covers the threshold in SNR of the wide limit and the width below which a ridge always helps, in theory and simulation.
@@ -220,7 +221,7 @@ def optimal_ridge(check: Check) -> None:
     check.show("simulated risk at N/d = 30 with the same ridge over that without, minus 1", harm)
     check.note(
         "Corrected: 'high SNR: minimum at lambda = 0+' holds in the wide limit, with threshold zeta^2 = mu1^2/mu*^2 at every sample "
-        "size. At N/d = 4, n/d = 3 (ReLU) it fails at every SNR, because B falls when a ridge is added."
+        "size. At N/d = 4, n/d = 3 (ReLU) it fails at every SNR, because the bias falls when a ridge is added."
     )
 
 

@@ -20,9 +20,9 @@ _GROUPS: dict[str, tuple[float, ...]] = dict(
 
 @claim("C1", _AREA, ModelCollapse, figure="model-collapse")
 def collapse(check: Check) -> None:
-    """Models that are trained on predictions of earlier models get worse by tau^2 gamma/(1 - gamma) per generation; if
-    gamma > 2/3, a share of real labels stops this only above (3 gamma - 2)/(2 gamma - 1); a small ridge penalty or keeping
-    all data also stops it.
+    """If every model is trained on predictions of the previous model, the excess risk grows by tau^2 gamma/(1 - gamma) per generation.
+    For gamma > 2/3 a share of real labels stops this growth only above (3 gamma - 2)/(2 gamma - 1). A small ridge penalty, or training
+    on the data of all generations, also stops it.
 
     The check compares theory and simulation, measures the growth on both sides of the critical share, and compares kept data with their
     exact sum.
@@ -109,7 +109,7 @@ def students(check: Check) -> None:
 @claim("C3", _AREA, ModelCollapse, Distillation, figure="chains-on-images")
 def on_images(check: Check) -> None:
     """On real images, with a penalty near the best one, chains of models and students agree with the laws at the images'
-    spectrum to within a few per cent; without a penalty they do not.
+    spectrum to within a few per cent. Without a penalty they do not agree.
 
     The check measures chains and students on 8,000 images of digits. It also checks that the law fails there without a penalty.
     """
