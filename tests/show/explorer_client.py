@@ -238,13 +238,12 @@ class Visitor:
         """Send a message and return its reply ({} if the socket was closed, or if there was none within `wait` seconds)."""
         self._number += 1
         identity = str(self._number)
-        frames = [
-            json.dumps({"msgid": identity, "msgtype": kind}),
-            "{}",
-            content if isinstance(content, str) else json.dumps(content),
-        ]
-        for frame in frames:
+        header = {"msgid": identity, "msgtype": kind, **({"num_buffers": len(buffers)} if buffers else {})}
+        for frame in (json.dumps(header), "{}", content if isinstance(content, str) else json.dumps(content)):
             self.send_raw(frame)
+        for number, buffer in enumerate(buffers):
+            self.send_raw(json.dumps({"id": f"b{number}"}))
+            self.send_raw(buffer, binary=True)
         with self._heard:
             self._heard.wait_for(lambda: identity in self.replies or self.closed, wait)
         return self.replies.pop(identity, {})
@@ -253,6 +252,8 @@ class Visitor:
         """Read all models of the page."""
         reply = self.send("PULL-DOC-REQ", {}, timeout)
         self.models = {}
+        with self._heard:
+            self.patches.append(reply["content"])
         self._collect(json.loads(reply["content"])["doc"])
 
     def _collect(self, part: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import subprocess
@@ -296,6 +297,7 @@ def explore(
 
     try:
         serve(port, host, show, caps, law_name, ready)
+        atexit.register(os._exit, 0)  # to free the pages of all visitors one by one would take seconds
     except ModuleNotFoundError as error:
         if error.name != "panel":
             raise

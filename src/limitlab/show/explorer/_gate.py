@@ -8,13 +8,16 @@ address (`limitlab.show.explorer._address.State`).
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
+import functools
 import logging
 import os
 import signal
 import socket
 import threading
-from collections.abc import Callable, Iterator
+import zlib
+from collections.abc import AsyncIterator, Callable, Iterator
 from multiprocessing import active_children
 from typing import Annotated, Any, Literal
 
@@ -22,9 +25,10 @@ import bokeh.server.tornado
 from bokeh.server.session import ServerSession
 from bokeh.util.token import get_session_id, get_token_payload
 from panel.io.server import AutoloadJsHandler, DocHandler, WSHandler
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, TypeAdapter
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, TypeAdapter
 from pydantic_core import ValidationError
 from tornado.iostream import IOStream, UnsatisfiableReadError
+from tornado.web import HTTPError
 
 log = logging.getLogger(__name__)
 
@@ -38,12 +42,15 @@ LONGEST_ADDRESS = 32_000
 """Largest number of characters of an address that is answered with a page."""
 MESSAGES = 50.0
 """Number of messages of a visitor that are handled in a second. Further messages are handled later."""
+PAUSE = 0.05
+"""Seconds between the pages of two visitors, in which the server answers other requests."""
 GRACE = 3.0
 """Seconds after a signal at which the server is ended, if it has not ended before."""
 LINGER = 5.0
 """Seconds for which the rest of a request that was too long is read and thrown away."""
 
 TOO_LONG = "the address is too long for the explorer"
+UNUSABLE = "the explorer cannot use this address: remove the part after the question mark"
 
 
 # -- messages -----------------------------------------------------------------------------------------------------------------
@@ -72,11 +79,22 @@ class Changed(_Part):
     new: Plain | Annotated[list[Plain], Field(max_length=LONGEST_LIST)]
 
 
+def _short_enough(text: str) -> str:
+    unpacked = zlib.decompressobj(wbits=31)
+    unpacked.decompress(base64.b64decode(text), LONGEST_MESSAGE)
+    if not unpacked.eof:
+        raise ValueError("the bytes are too many, or incomplete")
+    return text
+
+
 class _Buffer(_Part):
-    """Bytes that follow the message. Compressed bytes within a message are refused, because a short text may contain gigabytes."""
+    """Bytes, which follow the message, or are a compressed text in the message.
+
+    The decompressed length is limited, because a short text may contain gigabytes.
+    """
 
     type: Literal["bytes"]
-    data: Reference
+    data: Reference | Annotated[str, AfterValidator(_short_enough)]
 
 
 class _Data(_Part):
@@ -121,7 +139,7 @@ def accepted(content: Any, known: Callable[[str, str], bool]) -> list[Any]:
     for event in events if isinstance(events, list) else ():
         try:
             read = Accepted.validate_python(event)
-        except (ValidationError, RecursionError):
+        except (ValidationError, RecursionError, zlib.error):
             continue
         if not isinstance(read, Changed) or known(read.model.id, read.attr):
             passed.append(read.model_dump(mode="json"))
@@ -184,7 +202,8 @@ class CheckedSocket(WSHandler):  # type: ignore[misc]
 
     async def _reply(self, message: Any) -> Any:
         if message.msgtype == "PULL-DOC-REQ":
-            return await ServerSession.pull(message, self.connection)
+            async with one_at_a_time():
+                return await ServerSession.pull(message, self.connection)
         if message.msgtype != "PATCH-DOC":
             return None
         document = self.connection.session.document
@@ -200,6 +219,22 @@ class CheckedSocket(WSHandler):  # type: ignore[misc]
         return await ServerSession.patch(message, self.connection)
 
 
+@contextlib.asynccontextmanager
+async def one_at_a_time() -> AsyncIterator[None]:
+    """Run long steps of several visitors one after the other, with a pause after each, in which the server answers other requests.
+
+    Without the pause, every turn of the event loop would contain a long step, and an answer takes many turns.
+    """
+    async with _turns():
+        yield
+        await asyncio.sleep(PAUSE)
+
+
+@functools.cache
+def _turns() -> asyncio.Lock:
+    return asyncio.Lock()
+
+
 class CheckedPage(DocHandler):  # type: ignore[misc]
     """The handler of the page, which refuses addresses that are too long."""
 
@@ -209,7 +244,15 @@ class CheckedPage(DocHandler):  # type: ignore[misc]
             self.set_status(414)
             self.finish(TOO_LONG)
             return
-        await super().get(*arguments, **named)
+        try:
+            async with one_at_a_time():
+                await super().get(*arguments, **named)
+        except HTTPError:
+            raise
+        except Exception as error:  # Panel reads the address too, and some texts raise errors there
+            log.info("an address was refused: %s", type(error).__name__)
+            self.set_status(400)
+            self.finish(UNUSABLE)
 
 
 @contextlib.contextmanager

@@ -472,7 +472,8 @@ class ParameterWidget:
     def _on_slider(self, event: Any) -> None:
         if self._quiet:
             return
-        value = 10.0**event.new if self.control.log else event.new
+        place = min(max(event.new, self._slider.start), self._slider.end)  # only a browser keeps to the ends of a slider
+        value = 10.0**place if self.control.log else place
         value = round(value) if self.control.whole else float(f"{value:.4g}")
         self._quiet = True
         try:

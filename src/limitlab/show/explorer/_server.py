@@ -5,8 +5,10 @@ from __future__ import annotations
 import atexit
 import contextlib
 import functools
+import logging
 import socket
 import threading
+import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -16,10 +18,12 @@ from panel.viewable import Viewable
 from limitlab._core.law import Law
 from limitlab._core.registry import find_law, law_id
 from limitlab.errors import Refused
-from limitlab.show.explorer._address import FIRST, explorable, read, start
+from limitlab.show.explorer._address import FAILED, FIRST, explorable, read, start
 from limitlab.show.explorer._gate import LONGEST_MESSAGE, answer_long_requests, checked_handlers, ending_in_time
 from limitlab.show.explorer._page import Page
 from limitlab.show.explorer.jobs import Caps, Pool
+
+log = logging.getLogger(__name__)
 
 NOTEBOOK_HEIGHT = 760
 """Height of the page in a notebook, in pixels. Its columns scroll."""
@@ -66,6 +70,8 @@ def _server(pool: Pool, first: str, port: int, host: str) -> Any:
             f"{first} cannot be explored: the law has no numeric parameter for the horizontal axis, or no observable to draw"
         )
     pn.extension("mathjax", "filedropper")
+    pn.config.exception_handler = _left_out
+    logging.getLogger("tornado.access").setLevel(logging.ERROR)  # it would print every address that is refused
     origins = [f"{name}:{port}" for name in (host, "localhost")] if host in LOOPBACK else ["*"]
     try:
         with checked_handlers():
@@ -81,6 +87,14 @@ def _server(pool: Pool, first: str, port: int, host: str) -> Any:
         raise Refused(
             f"cannot serve at {host}, port {port} ({reason}): choose another --port, or 0 for any free port"
         ) from None
+
+
+def _left_out(error: BaseException) -> None:
+    """Handle an error of an action of the page, such as a value that a widget does not have."""
+    if isinstance(error, FAILED):
+        log.info("a change of a visitor was left out: %s: %.200s", type(error).__name__, error)
+    else:
+        traceback.print_exception(error)
 
 
 def _free_port(host: str) -> int:
@@ -114,8 +128,9 @@ def _expire_unconnected(visits: dict[object, Any]) -> bool:
     """
     for visit, context in visits.items():
         session = getattr(context, "session", None)
-        if session is not None and not session.destroyed and session.connection_count == 0:
-            session.request_expiration()
+        if session is None or session.destroyed or session.connection_count == 0:
+            if session is not None:
+                session.request_expiration()
             del visits[visit]
             return True
     return False
