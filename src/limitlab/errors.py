@@ -93,7 +93,7 @@ LISTED = 25
 """The largest number of known names that a hint lists. A hint about more names contains the nearest three."""
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
+def did_you_mean(name: Any, known: Iterable[str]) -> str:
     """Return a hint for a misspelt name.
 
     It contains the closest known names. If no name is close, it contains all known names, or the nearest three of many.
@@ -103,7 +103,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     >>> did_you_mean("zzz", ["ratio", "noise"])
     'known names: noise, ratio'
     """
-    options = sorted(known)
+    options, name = sorted(known), str(name)[:100]
     lowered = {option.lower().replace("-", "_"): option for option in options}
     close = difflib.get_close_matches(name.lower().replace("-", "_"), lowered, n=2, cutoff=0.6)
     if close:

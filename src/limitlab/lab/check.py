@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab._core.arguments import explained
 from limitlab._core.draws import mean_and_error
 from limitlab._core.law import Law
 
@@ -299,6 +300,7 @@ def smallest(values: Iterable[float]) -> float:
     return float(np.min(list(values)))
 
 
+@explained
 def standard_error(values: ArrayLike) -> float:
     """Return the largest standard error of the mean over the first axis.
 

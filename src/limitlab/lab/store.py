@@ -37,6 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limitlab._core import files
+from limitlab._core.arguments import explained
 from limitlab._core.files import clean_leftovers, replacing, write_whole
 from limitlab._core.results import package_version
 from limitlab.errors import Refused
@@ -398,6 +399,7 @@ def write_dataset(result: xr.Dataset, path: Path, zarr: bool = False) -> None:
         result.to_netcdf(path, engine="h5netcdf")
 
 
+@explained
 def open_result(path: str | os.PathLike[str]) -> xr.Dataset:
     """Return the assembled result of a store.
 

@@ -36,6 +36,7 @@ import xarray as xr
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, field_validator
 from pydantic_core import ValidationError
 
+from limitlab._core.arguments import explained
 from limitlab._core.law import Law
 from limitlab._core.registry import find_law
 from limitlab.errors import Refused, did_you_mean
@@ -86,6 +87,7 @@ class SweepSpec(BaseModel):
             raise Refused(one_line(error)) from None
 
 
+@explained
 def load_sweep(path: str | os.PathLike[str]) -> SweepSpec:
     """Read a sweep file; raise ValueError with a one-line message if it is wrong.
 
@@ -111,6 +113,7 @@ def load_sweep(path: str | os.PathLike[str]) -> SweepSpec:
         raise Refused(f"sweep file {str(path)!r}: {error}") from None
 
 
+@explained
 def read_sweep(content: Mapping[str, Any]) -> SweepSpec:
     """Return the sweep that a mapping describes.
 
@@ -141,6 +144,7 @@ def read_sweep(content: Mapping[str, Any]) -> SweepSpec:
     return spec
 
 
+@explained
 def run_sweep(
     spec: SweepSpec | str | os.PathLike[str],
     *,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab._core.arguments import explained
 from limitlab._core.page import Described, Page, Table
 from limitlab.applied.scaling.fit import NAMES, NOT_DETERMINED, ScalingFit, checked_runs, positive, scaling_fit
 from limitlab.errors import Refused
@@ -158,6 +159,7 @@ class ScalingStudy(Described):
         return scaling_fit_figure(self.fit, self.source)
 
 
+@explained
 def scaling_study(
     runs: str | Path,
     size: str | None = None,
@@ -221,6 +223,7 @@ def scaling_study(
     return ScalingStudy(file.name, fit, budgets)
 
 
+@explained
 def scaling_plan(
     N: ArrayLike,
     D: ArrayLike,
@@ -262,6 +265,7 @@ def scaling_plan(
 # -- figures ------------------------------------------------------------------------------------------------------------
 
 
+@explained
 def scaling_fit_figure(fit: ScalingFit, title: str = "") -> Figure:
     """Draw the runs with the fitted loss, and the best size against the compute.
 
