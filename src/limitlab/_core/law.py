@@ -120,7 +120,10 @@ class Law(Declaration):
         served = self.array_parameters()
         arrays = self._checked(grid, served, "the prediction")
         try:
-            with resumable(lambda: computation_hash(self, arrays)):
+            with (
+                costs.announced(lambda: f"the prediction of {type(self).__name__}"),
+                resumable(lambda: computation_hash(self, arrays)),
+            ):
                 values = self.predicted(**self._arguments(arrays, served))
         except FAILURES as error:
             if (other := replacement(error, self)) is not None:
@@ -184,7 +187,8 @@ class Law(Declaration):
         arrays = self._checked(path, served, "one draw")
         draw = self.draw(size, seed)
         try:
-            with resumable(lambda: computation_hash(self, arrays, draw.size, draw.seed)):
+            about = lambda: f"an experiment of {type(self).__name__} at size {draw.size}"  # noqa: E731
+            with costs.announced(about), resumable(lambda: computation_hash(self, arrays, draw.size, draw.seed)):
                 values = self.measured(draw, **self._arguments(arrays, served))
         except FAILURES as error:
             if (other := replacement(error, self, draw.size)) is not None:

@@ -20,6 +20,7 @@ import xarray as xr
 from pydantic_core import ValidationError
 
 from limitlab._core.arguments import explained
+from limitlab._core.files import expanded
 from limitlab._core.law import Law
 from limitlab._core.registry import find_law
 from limitlab._core.results import package_version
@@ -139,7 +140,7 @@ def reproduce(path: str | os.PathLike[str], *, engine: Engine = None, progress: 
 @explained
 def read_result(path: str | os.PathLike[str]) -> xr.Dataset:
     """Return a saved result as a Dataset, read as data only."""
-    place = Path(path)
+    place = expanded(path)
     if not place.exists():
         raise Refused(f"{str(path)!r} does not exist: give a result that was saved as .nc, .zarr or JSON, or a store")
     if place.suffix == ".csv":

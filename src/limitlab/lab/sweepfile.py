@@ -28,7 +28,6 @@ import tomllib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -37,6 +36,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, field_
 from pydantic_core import ValidationError
 
 from limitlab._core.arguments import explained
+from limitlab._core.files import expanded
 from limitlab._core.law import Law
 from limitlab._core.registry import find_law
 from limitlab.errors import Refused, did_you_mean
@@ -100,7 +100,7 @@ def load_sweep(path: str | os.PathLike[str]) -> SweepSpec:
     {'ratio': '0.5:2:3'}
     """
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = expanded(path).read_text(encoding="utf-8")
     except UnicodeDecodeError:
         raise Refused(f"sweep file {str(path)!r} is not a text file") from None
     except OSError as error:
@@ -109,6 +109,8 @@ def load_sweep(path: str | os.PathLike[str]) -> SweepSpec:
         return read_sweep(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
         raise Refused(f"sweep file {str(path)!r} is not valid TOML: {error}") from None
+    except RecursionError:
+        raise Refused(f"sweep file {str(path)!r} cannot be read: its lists or tables are nested too deeply") from None
     except ValueError as error:
         raise Refused(f"sweep file {str(path)!r}: {error}") from None
 

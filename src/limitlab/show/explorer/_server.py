@@ -72,6 +72,7 @@ def _server(pool: Pool, first: str, port: int, host: str) -> Any:
     pn.extension("mathjax", "filedropper")
     pn.config.exception_handler = _left_out
     logging.getLogger("tornado.access").setLevel(logging.ERROR)  # it would print every address that is refused
+    logging.getLogger("panel.reactive").setLevel(logging.CRITICAL)  # it would print tracebacks of errors that `_left_out` handles
     origins = [f"{name}:{port}" for name in (host, "localhost")] if host in LOOPBACK else ["*"]
     try:
         with checked_handlers():
@@ -92,7 +93,7 @@ def _server(pool: Pool, first: str, port: int, host: str) -> Any:
 def _left_out(error: BaseException) -> None:
     """Handle an error of an action of the page, such as a value that a widget does not have."""
     if isinstance(error, FAILED):
-        log.info("a change of a visitor was left out: %s: %.200s", type(error).__name__, error)
+        log.warning("a change of a visitor was left out: %s: %.200s", type(error).__name__, error)
     else:
         traceback.print_exception(error)
 
