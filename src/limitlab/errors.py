@@ -103,7 +103,10 @@ def did_you_mean(name: Any, known: Iterable[str]) -> str:
     >>> did_you_mean("zzz", ["ratio", "noise"])
     'known names: noise, ratio'
     """
-    options, name = sorted(known), str(name)[:100]
+    options = sorted(known)
+    if not isinstance(name, str):
+        return f"give a name as a text, such as {options[0]!r}" if options else "give a name as a text"
+    name = name[:100]
     lowered = {option.lower().replace("-", "_"): option for option in options}
     close = difflib.get_close_matches(name.lower().replace("-", "_"), lowered, n=2, cutoff=0.6)
     if close:

@@ -19,6 +19,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
+from limitlab._core.checks import is_whole
 from limitlab.errors import Refused
 
 P = ParamSpec("P")
@@ -29,7 +30,7 @@ FOREIGN = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, 
 LIBRARIES = (
     "limitlab", "numpy", "scipy", "pandas", "xarray", "sklearn", "matplotlib", "pydantic", "json", "tomllib", "pathlib", "importlib",
     "posixpath", "ntpath", "genericpath", "codecs", "encodings", "difflib", "re", "sre_parse", "collections", "typing", "functools",
-    "h5netcdf", "h5py", "zarr", "csv", "dateutil", "fnmatch", "os", "ast",
+    "h5netcdf", "h5py", "zarr", "csv", "dateutil", "fnmatch", "os", "ast", "jax", "jaxlib", "numba", "joblib",
 )  # fmt: skip
 """Packages whose errors of Python's types are not meant for the user. A law of another author may raise such an error on purpose."""
 DEPTH = 4
@@ -79,8 +80,8 @@ def _explain(error: Exception, function: Any, arguments: Any, named: Any) -> Non
         kind = _kind_of(function, name)
         if not fits(value, kind):
             raise Refused(f"{name} = {_shown(value)} is not allowed: must be {in_words(kind)}") from error
-    if isinstance(error, (TypeError, AttributeError, LookupError, RecursionError)):
-        given = ", ".join(f"{name} = {_shown(value)}" for name, value in bound.items())
+    if type(error) is not RuntimeError:
+        given = ", ".join(f"{name} = {_shown(value)}" for name, value in bound.items() if name != "self")
         where = f"limitlab.{function.__name__}"
         raise Refused(
             f"{function.__name__} cannot use these arguments: {given}; help({where}) says what each may be"
@@ -91,7 +92,7 @@ def _plain(function: Any, bound: Mapping[str, Any]) -> list[tuple[str, Any]]:
     """Return the arguments by name, where further positional or named arguments are separate entries."""
     pairs: list[tuple[str, Any]] = []
     for name, parameter in inspect.signature(function).parameters.items():
-        if name not in bound:
+        if name not in bound or name == "self":
             continue
         if parameter.kind is parameter.VAR_POSITIONAL:
             pairs += [(name, value) for value in bound[name]]
@@ -134,7 +135,7 @@ def fits(value: Any, kind: Any, depth: int = DEPTH) -> bool:
     if kind is float:
         return _is_number(value, Real)
     if kind is int:
-        return _is_number(value, Integral) or (_is_number(value, Real) and float(value).is_integer())
+        return _is_number(value, Integral) or is_whole(value)
     if kind is bool:
         return isinstance(value, (bool, np.bool_))
     base = origin or kind
@@ -167,7 +168,7 @@ def _is_number(value: Any, kind: type) -> bool:
 def _is_numeric(value: Any) -> bool:
     try:
         return np.asarray(value, dtype=float).size > 0
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return False
 
 

@@ -27,6 +27,7 @@ from pydantic_core import ValidationError
 
 import limitlab._core.cost as costs
 from limitlab._core.about import full_docstring, law_page
+from limitlab._core.arguments import explained
 from limitlab._core.checks import numbers_in
 from limitlab._core.cost import Cost
 from limitlab._core.declaration import Declaration
@@ -104,6 +105,7 @@ class Law(Declaration):
         about: dict[str, Any] = {**({"caveat": caveat} if caveat else {}), **values.pop("notes", {})}
         return to_dataset(self, values, kind="theory", **about)
 
+    @explained
     def evaluate(self, **grid: ArrayLike) -> dict[str, Any]:
         """Return the limit as arrays of shape (*grid, *coordinates), over arrays of parameters that broadcast.
 
@@ -160,6 +162,7 @@ class Law(Declaration):
                     with contextlib.suppress(ValueError):
                         yield self.replace(**{name: math.nextafter(value, end)})
 
+    @explained
     def cost(self, size: int | None = None) -> Cost:
         """Return the estimated cost of one experiment of this size, or (without a size) of one prediction.
 
@@ -171,16 +174,19 @@ class Law(Declaration):
 
     # -- the experiment -------------------------------------------------------------------------------------------------
 
+    @explained
     def simulate(self, size: int, seed: int) -> xr.Dataset:
         """Return the observables of one finite experiment. The same size and seed give the same result."""
         costs.check_draw(self, checked_size(size))
         return to_dataset(self, self.experiment(size, seed), kind="simulation", size=int(size), seed=int(seed))
 
+    @explained
     def simulate_batch(self, size: int, seeds: Sequence[int]) -> xr.Dataset:
         """Return experiments for several seeds along a dimension `seed`. The result of a seed does not depend on the batch."""
         costs.check_draw(self, checked_size(size), len(seeds))
         return stacked([self.simulate(size, int(seed)) for seed in seeds], seeds)
 
+    @explained
     def experiment(self, size: int, seed: int, **path: ArrayLike) -> dict[str, NDArray[Any]]:
         """Return one draw as arrays of shape (*path, *coordinates), over arrays of parameters that one draw serves."""
         served = self.path_parameters()

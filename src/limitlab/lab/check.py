@@ -282,6 +282,7 @@ def words(name: str) -> str:
     return name.replace("_", " ")
 
 
+@explained
 def largest(values: Iterable[float]) -> float:
     """Return the largest number, or NaN if one of them is NaN. (Python's `max` can skip a NaN, so that a check would pass.)
 
@@ -291,6 +292,7 @@ def largest(values: Iterable[float]) -> float:
     return float(np.max(list(values)))
 
 
+@explained
 def smallest(values: Iterable[float]) -> float:
     """Return the smallest number, or NaN if one of them is NaN.
 
@@ -310,6 +312,7 @@ def standard_error(values: ArrayLike) -> float:
     return float(np.max(mean_and_error(values)[1]))
 
 
+@explained
 def sigmas(values: ArrayLike, target: ArrayLike) -> float:
     """Return the largest distance of the mean over the first axis from a target, in standard errors.
 
@@ -340,6 +343,7 @@ def slope(x: ArrayLike, y: ArrayLike, errors: ArrayLike | None = None) -> Slope:
     return Slope(value, math.sqrt(float(left @ left) / freedom / spread))
 
 
+@explained
 def log_slope(x: ArrayLike, y: ArrayLike, errors: ArrayLike | None = None) -> Slope:
     """Return the exponent of y ~ x^slope; `errors` are those of y.
 

@@ -358,13 +358,19 @@ class State:
         law = _law_in(info)
         if law is None or value is None:
             return value
+        if not isinstance(value, (str, Axis)):
+            raise Refused(
+                f"{info.field_name} = {str(value)[:40]!r} is not allowed: write a parameter, from and to, such as ratio:0.1:10"
+            )
         name, *ends = value.split(":") if isinstance(value, str) else (value.name, value.low, value.high, value.log)
         if name not in axes_of(type(law)):
             raise Refused(f"{type(law).__name__} has no parameter {name[:40]!r} for an axis")
         if not ends:
             return axis(law, name)
         if len(ends) not in (2, 3):
-            raise Refused(f"{info.field_name} = {value[:40]!r} is not allowed: write {name}:from:to or {name}:from:to:log")
+            raise Refused(
+                f"{info.field_name} = {str(value)[:40]!r} is not allowed: write {name}:from:to or {name}:from:to:log"
+            )
         return checked_axis(law, name, *ends)
 
     @field_validator("observables", mode="before")
@@ -375,6 +381,8 @@ class State:
         if law is None:
             return value
         known = curves_of(law)
+        if not isinstance(value, (str, list, tuple)):
+            raise Refused(f"{info.field_name} = {str(value)[:40]!r} is not allowed: give names of observables")
         if not isinstance(value, str):
             return tuple(name for name in value if name in known) or tuple(known[:1])
         names = tuple(dict.fromkeys(value.split(",")))

@@ -72,7 +72,9 @@ def _server(pool: Pool, first: str, port: int, host: str) -> Any:
     pn.extension("mathjax", "filedropper")
     pn.config.exception_handler = _left_out
     logging.getLogger("tornado.access").setLevel(logging.ERROR)  # it would print every address that is refused
-    logging.getLogger("panel.reactive").setLevel(logging.CRITICAL)  # it would print tracebacks of errors that `_left_out` handles
+    logging.getLogger("panel.reactive").setLevel(
+        logging.CRITICAL
+    )  # it would print tracebacks of errors that `_left_out` handles
     origins = [f"{name}:{port}" for name in (host, "localhost")] if host in LOOPBACK else ["*"]
     try:
         with checked_handlers():

@@ -50,6 +50,7 @@ def checked_table(name: str, content: bytes, megabytes: float) -> list[str]:
             f"the file has {len(header)} columns and the limit of the explorer is {MOST_COLUMNS}: give fewer columns, or use Python"
         )
     _refuse_formulas(header, rows)
+    _refuse_hidden_formulas(text)
     return header
 
 
@@ -84,3 +85,12 @@ def _refuse_formulas(header: Sequence[str], rows: Sequence[Sequence[str]]) -> No
                 column = header[at] if at < len(header) else str(at + 1)
                 shown = f"such as {cell.strip()[:40]!r} in column {column[:40]!r}"
                 raise Refused(f"the file contains spreadsheet formulas, {shown}: replace them by their values")
+
+
+def _refuse_hidden_formulas(text: str) -> None:
+    """Refuse formulas that are cells only for a program that ignores quotation marks."""
+    lines = text.splitlines()
+    mark = re.escape(max(SEPARATORS, key=lambda each: _evenness(lines, each)))
+    hidden = re.search(rf"(?:^|{mark}|[\r\n])[\s\"]*(=\s*\S+|@\s*[A-Za-z]+\()", text)
+    if hidden is not None:
+        raise Refused(f"the file contains spreadsheet formulas, such as {hidden[1][:40]!r}: replace them by their values")
