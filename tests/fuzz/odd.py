@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import datetime
+import functools
 import inspect
 import io
 import json
@@ -46,6 +47,7 @@ USUAL: dict[str, Any] = {
 """Allowed values of arguments, so that a call gets past the checks of the others."""
 
 
+@functools.cache
 def functions() -> list[tuple[str, Callable[..., Any]]]:
     """The public functions of limitlab outside the subjects, by name."""
     import limitlab

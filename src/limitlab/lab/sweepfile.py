@@ -50,6 +50,8 @@ from limitlab.lab.tasks import LawTask, key_of, run
 __all__ = ["SweepSpec", "load_sweep", "read_sweep", "run_sweep"]
 
 _UNSET: Any = object()
+LONGEST = 10_000_000
+"""Largest number of characters of a sweep file."""
 TIMED_TASKS = 3
 """Tasks of every size (and of the limit) that `estimate` times."""
 
@@ -100,11 +102,16 @@ def load_sweep(path: str | os.PathLike[str]) -> SweepSpec:
     {'ratio': '0.5:2:3'}
     """
     try:
-        text = expanded(path).read_text(encoding="utf-8")
+        with open(expanded(path), encoding="utf-8") as file:
+            text = file.read(LONGEST + 1)
     except UnicodeDecodeError:
         raise Refused(f"sweep file {str(path)!r} is not a text file") from None
     except OSError as error:
         raise Refused(f"sweep file {str(path)!r} cannot be read: {error.strerror or error}") from None
+    if len(text) > LONGEST:
+        raise Refused(
+            f"sweep file {str(path)!r} is not allowed: it has more than {LONGEST:,} characters; write ranges in place of lists"
+        )
     try:
         return read_sweep(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
