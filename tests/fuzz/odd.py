@@ -336,3 +336,49 @@ def reference(folder: Path, ending: str) -> str:
 def seed_of_the_day() -> int:
     """A seed that is new every day."""
     return int(datetime.datetime.now(datetime.UTC).strftime("%Y%m%d"))
+
+
+# -- command lines of any words ------------------------------------------------------------------------------------------------
+
+WORDS = (
+    "", " ", "x", "-1", "0", "1", "2.5", "nan", "inf", "1e400", "9" * 400, "--", "-", "-x", "--x", "ridge", "Ridge",
+    "0.1:10:4log", "1,2", ":", ",",
+    "[", "{}", "null", "true", "~", "/", "/nowhere/x", "/dev/null", ".", "..", "é", "日本", "\u202e", "a" * 3000, "$HOME", "`id`", "%s", "*",
+)  # fmt: skip
+"""Words that are wrong nearly everywhere."""
+
+LONG = {"explore", "report", "verify", "bench", "new-law", "figure", "compare", "animate"}
+"""Commands that run for a long time, or write files, with few arguments."""
+
+
+@functools.cache
+def commands() -> dict[str, list[tuple[list[str], bool]]]:
+    """The commands, and for each the names of its options and whether they take a value."""
+    import typer
+
+    from limitlab.show.cli import app
+
+    group: Any = typer.main.get_command(app)
+    found = {}
+    for name in group.list_commands(None):
+        parameters = group.get_command(None, name).params
+        found[name] = [
+            (list(each.opts), not getattr(each, "is_flag", False)) for each in parameters if each.opts[0].startswith("-")
+        ]
+    return {name: options for name, options in found.items() if name not in LONG}
+
+
+def words_call(seed: int, number: int) -> tuple[str, list[str]]:
+    """A command line of a command, some of its options and any words."""
+    make = Maker(seed, number)
+    name = make.pick(sorted(commands()))
+    line = [make.pick([name] * 20 + list(WORDS))]
+    line += [make.pick([make.pick(WORDS), "Ridge", "MaxMargin"]) for _ in range(make.pick([0, 1, 1, 1, 2, 3]))]
+    options = commands()[name]
+    for _ in range(make.pick([0, 1, 1, 2, 3]) if options else 0):
+        flags, valued = make.pick(options)
+        flag = make.pick(flags)
+        if flag in ("--laws", "--out", "--plot", "--save", "--figure", "--engine"):
+            continue
+        line += [flag, make.pick(WORDS)] if valued else [flag]
+    return " ".join(line)[:300], line

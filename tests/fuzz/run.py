@@ -35,7 +35,7 @@ GIVE_UP = 60.0
 """Seconds of processor time after which a worker that answers nothing is ended (it hangs where no signal reaches it)."""
 
 
-DEFAULTS = {"api": 500, "cli": 200, "stores": 50, "odd": 500, "address": 100, "upload": 50, "kill": 5}
+DEFAULTS = {"api": 500, "cli": 200, "stores": 50, "odd": 500, "words": 500, "address": 100, "upload": 50, "kill": 5}
 """Kinds of calls and their default numbers."""
 
 
@@ -50,6 +50,7 @@ def judged(kind: str, seed: int, number: int, folder: Path) -> dict[str, Any]:
     """Run one call and say how it ended."""
     sys.path.insert(0, str(Path(__file__).parent))
     import calls
+    import odd
 
     heard: list[str] = []
     handler = logging.Handler()
@@ -65,8 +66,8 @@ def judged(kind: str, seed: int, number: int, folder: Path) -> dict[str, Any]:
         warnings.simplefilter("always")
         try:
             signal.setitimer(signal.ITIMER_PROF, PATIENCE)
-            if kind == "cli":
-                words, arguments = calls.cli_call(seed, number, folder)
+            if kind in ("cli", "words"):
+                words, arguments = calls.cli_call(seed, number, folder) if kind == "cli" else odd.words_call(seed, number)
                 outcome = run_command(arguments)
             else:
                 words, call = made(kind, seed, number, folder)

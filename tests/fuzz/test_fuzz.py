@@ -16,7 +16,7 @@ def report(found):
     return "\n".join(f"{one['id']}  {one['call']}\n    {one['outcome']}" for one in found["wrong"])
 
 
-SLICE = {"api": 25, "cli": 10, "stores": 2, "odd": 100, "address": 30, "upload": 8, "kill": 1}
+SLICE = {"api": 25, "cli": 10, "stores": 2, "odd": 100, "words": 40, "address": 30, "upload": 8, "kill": 1}
 """Calls of every kind in every run of the tests."""
 
 FOUND = json.loads((Path(__file__).parent / "found.json").read_text(encoding="utf-8"))
@@ -54,7 +54,9 @@ def test_what_is_wrong_is_noticed():
 @pytest.mark.slow
 def test_more_calls_within_a_budget():
     found = run.fuzz(
-        {"api": 2000, "cli": 800, "stores": 100, "odd": 3000, "address": 500, "upload": 200, "kill": 30}, seed=1, budget=900
+        {"api": 2000, "cli": 800, "stores": 100, "odd": 3000, "words": 1000, "address": 500, "upload": 200, "kill": 30},
+        seed=1,
+        budget=900,
     )
     assert not found["wrong"], report(found)
     assert found["largest"] < run.MEMORY
