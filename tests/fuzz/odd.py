@@ -279,8 +279,7 @@ def kill_call(seed: int, number: int, folder: Path) -> Call:
         try:
             time.sleep(wait)
             first.send_signal(how)
-            said = first.communicate(timeout=60)[1]
-            assert how != signal.SIGKILL or not said
+            first.communicate(timeout=60)
             end = time.monotonic() + 10
             while (left := group(first.pid)) and time.monotonic() < end:
                 time.sleep(0.1)
@@ -343,7 +342,8 @@ def seed_of_the_day() -> int:
 WORDS = (
     "", " ", "x", "-1", "0", "1", "2.5", "nan", "inf", "1e400", "9" * 400, "--", "-", "-x", "--x", "ridge", "Ridge",
     "0.1:10:4log", "1,2", ":", ",",
-    "[", "{}", "null", "true", "~", "/", "/nowhere/x", "/dev/null", ".", "..", "é", "日本", "\u202e", "a" * 3000, "$HOME", "`id`", "%s", "*",
+    "[", "{}", "null", "true", "~", "/", "/nowhere/x", "/dev/null", ".", "..", "é", "日本", "\u202e", "a" * 3000, "$HOME", "`id`", "%s",
+    "*",
 )  # fmt: skip
 """Words that are wrong nearly everywhere."""
 

@@ -5,6 +5,7 @@ docs/theory/scaling_fit.md derives the formulas.
 
 from __future__ import annotations
 
+import csv
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -59,7 +60,12 @@ def read_runs(path: Path, **named: str | None) -> RunTable:
     """
     import pandas as pd
 
-    frame = pd.read_csv(path, sep=None, engine="python", comment="#", skipinitialspace=True)
+    try:
+        frame = pd.read_csv(path, sep=None, engine="python", comment="#", skipinitialspace=True)
+    except (csv.Error, ValueError):  # the errors of pandas for a file that is no table
+        raise Refused(
+            f"{path.name} cannot be read: it must be a text table with a header line and one run per line, such as size,loss"
+        ) from None
     columns = {str(name).strip().lower(): str(name) for name in frame.columns}
 
     def column(role: str) -> Array | None:
