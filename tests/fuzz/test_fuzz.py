@@ -29,7 +29,7 @@ def test_a_fixed_slice(kind, tmp_path):
     wrong = [end for end in ends if end["outcome"].startswith("WRONG")]
     assert not wrong
     assert len({end["outcome"] for end in ends}) > (
-        kind not in ("stores", "kill")
+        kind not in ("stores", "kill", "address")
     )  # not all calls end alike: some compute, some are refused
 
 

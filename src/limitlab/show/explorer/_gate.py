@@ -1,4 +1,4 @@
-"""The connection to visitors: which messages of a browser reach a page, how long they and addresses may be, and when the server ends.
+"""Limits of the connection to visitors, which are the messages that reach a page, the lengths of addresses, and the end of the server.
 
 A visitor can send any message through the socket of the page, also messages that no browser sends. `Accepted` describes the messages
 that change a page. All others are left out. The new value of a widget is then checked by the page, with the model that checks the
