@@ -93,7 +93,7 @@ LISTED = 25
 """The largest number of known names that a hint lists. A hint about more names contains the nearest three."""
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
+def did_you_mean(name: Any, known: Iterable[str]) -> str:
     """Return a hint for a misspelt name.
 
     It contains the closest known names. If no name is close, it contains all known names, or the nearest three of many.
@@ -104,6 +104,9 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     'known names: noise, ratio'
     """
     options = sorted(known)
+    if not isinstance(name, str):
+        return f"give a name as a text, such as {options[0]!r}" if options else "give a name as a text"
+    name = name[:100]
     lowered = {option.lower().replace("-", "_"): option for option in options}
     close = difflib.get_close_matches(name.lower().replace("-", "_"), lowered, n=2, cutoff=0.6)
     if close:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import os
@@ -54,6 +55,11 @@ Call = tuple[str, Callable[[], Any]]
 """A call in words, and the call."""
 
 
+@functools.cache
+def _laws_of(kind: type[Law]) -> list[Law]:
+    return [kind(), *kind.check_points()]
+
+
 class Maker:
     """The random choices of one call."""
 
@@ -69,7 +75,7 @@ class Maker:
     def law(self) -> Law:
         """A law at its defaults or at a check point."""
         kind = self.pick(list(all_laws().values()))
-        return self.pick([kind(), *kind.check_points()]) if self.chance(0.7) else kind()
+        return self.pick(_laws_of(kind)) if self.chance(0.7) else kind()
 
     def number(self, meta: Any) -> float:
         """A number that is allowed, more often near 1 than at the ends of what floating-point numbers hold."""

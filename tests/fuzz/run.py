@@ -1,7 +1,8 @@
 """Standing fuzz: random calls of the library, of the command line and of damaged stores, in a worker with a watchdog and a limit of memory.
 
     python tests/fuzz/run.py --api 5000 --cli 2000 --stores 200 --seed 1     # counts, and what is wrong, call by call
-    python tests/fuzz/run.py --api 0 --only cli:123 --seed 1                 # one call again
+    python tests/fuzz/run.py --only cli:123 --seed 1                         # one call again
+    python tests/fuzz/run.py --seed today --budget 120 --keep tests/fuzz/found.json     # a new seed every day; failures become tests
 
 A call is in order if it returns numbers (none of them NaN) or refuses in a sentence of ours. It is not if it ends in another error, prints
 a traceback or a library's warning, takes longer than 20 s of processor time without a message, or needs more memory than the limit.
@@ -34,6 +35,10 @@ GIVE_UP = 60.0
 """Seconds of processor time after which a worker that answers nothing is ended (it hangs where no signal reaches it)."""
 
 
+DEFAULTS = {"api": 500, "cli": 200, "stores": 50, "odd": 500, "words": 500, "address": 100, "upload": 50, "kill": 5}
+"""Kinds of calls and their default numbers."""
+
+
 class OutOfTime(BaseException):
     """The watchdog barked."""
 
@@ -45,6 +50,7 @@ def judged(kind: str, seed: int, number: int, folder: Path) -> dict[str, Any]:
     """Run one call and say how it ended."""
     sys.path.insert(0, str(Path(__file__).parent))
     import calls
+    import odd
 
     heard: list[str] = []
     handler = logging.Handler()
@@ -60,11 +66,11 @@ def judged(kind: str, seed: int, number: int, folder: Path) -> dict[str, Any]:
         warnings.simplefilter("always")
         try:
             signal.setitimer(signal.ITIMER_PROF, PATIENCE)
-            if kind == "cli":
-                words, arguments = calls.cli_call(seed, number, folder)
+            if kind in ("cli", "words"):
+                words, arguments = calls.cli_call(seed, number, folder) if kind == "cli" else odd.words_call(seed, number)
                 outcome = run_command(arguments)
             else:
-                words, call = calls.api_call(seed, number) if kind == "api" else calls.store_call(seed, number, folder)
+                words, call = made(kind, seed, number, folder)
                 outcome = "numbers" if not holds_nan(call()) else "WRONG: NaN in the result"
         except OutOfTime:
             outcome = "stopped: long, and it said so" if heard else f"WRONG: more than {PATIENCE:g} s without a message"
@@ -85,6 +91,17 @@ def judged(kind: str, seed: int, number: int, folder: Path) -> dict[str, Any]:
         "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
         "noise": foreign[0] if foreign else "",
     }
+
+
+def made(kind: str, seed: int, number: int, folder: Path) -> Any:
+    """A call of a kind, in words and as a function."""
+    import calls
+    import odd
+
+    makers = {"api": calls.api_call, "odd": odd.odd_call, "address": odd.address_call, "upload": odd.upload_call}
+    if kind in makers:
+        return makers[kind](seed, number)
+    return {"stores": calls.store_call, "kill": odd.kill_call}[kind](seed, number, folder)
 
 
 def of_error(error: Exception) -> str:
@@ -226,9 +243,9 @@ def fuzz(
     outcomes: dict[str, Counter[str]] = {kind: Counter() for kind in counts}
     wrong, slowest, largest, noisy = [], (0.0, ""), 0, Counter[str]()
     try:
-        for kind, count in counts.items():
+        for place, (kind, count) in enumerate(counts.items(), 1):
             for number in range(start, count):
-                if time.monotonic() - began > budget:
+                if time.monotonic() - began > budget * place / len(counts):  # every kind gets its share of the time
                     break
                 found = one.ask(kind, seed, number)
                 bad = found["outcome"].startswith("WRONG")
@@ -257,23 +274,36 @@ def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--worker", action="store_true")
-    for kind, default in (("api", 500), ("cli", 200), ("stores", 50)):
+    for kind, default in DEFAULTS.items():
         parser.add_argument(f"--{kind}", type=int, default=default)
     parser.add_argument("--start", type=int, default=0, help="the first call of each kind")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", default="0", help="a whole number, or `today`: a new seed every day")
     parser.add_argument("--budget", type=float, default=float("inf"), help="seconds")
+    parser.add_argument(
+        "--keep", type=Path, help="a file to which the calls that are not in order are added; see found.json"
+    )
     parser.add_argument("--only", help="one call, such as api:17")
     given = parser.parse_args()
     if given.worker:
         worker()
         return 0
+    sys.path.insert(0, str(Path(__file__).parent))
+    import odd
+
+    seed = odd.seed_of_the_day() if given.seed == "today" else int(given.seed)
+    print(f"seed {seed}", flush=True)
     if given.only:
         kind, number = given.only.split(":")
-        print(json.dumps(judged(kind, given.seed, int(number), Path(tempfile.mkdtemp())), indent=1))
+        print(json.dumps(judged(kind, seed, int(number), Path(tempfile.mkdtemp())), indent=1))
         return 0
-    found = fuzz(
-        {"api": given.api, "cli": given.cli, "stores": given.stores}, given.seed, given.budget, tell=True, start=given.start
-    )
+    found = fuzz({kind: getattr(given, kind) for kind in DEFAULTS}, seed, given.budget, tell=True, start=given.start)
+    if given.keep is not None:
+        before = json.loads(given.keep.read_text(encoding="utf-8")) if given.keep.is_file() else []
+        new = [
+            {"id": each["id"], "seed": seed, "call": each["call"][:300], "outcome": each["outcome"][:300]}
+            for each in found["wrong"]
+        ]
+        given.keep.write_text(json.dumps([*before, *new], indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     print(json.dumps({**found, "wrong": len(found["wrong"])}, indent=1))
     return bool(found["wrong"])
 

@@ -296,6 +296,63 @@ class Pace:
         self._last, self._report_at = (now, position), now + FIRST_LOOK
 
 
+# -- computations that take long ------------------------------------------------------------------------------------------
+
+ANNOUNCED_AFTER = 5.0
+"""Seconds after which a computation is announced, if nothing has announced it before."""
+
+
+class _Announcer:
+    """A thread that announces computations which have run for `ANNOUNCED_AFTER` seconds."""
+
+    def __init__(self) -> None:
+        self.running: dict[int, tuple[float, Callable[[], str]]] = {}
+        self.process = 0
+        self.count = 0
+
+    def begin(self, what: Callable[[], str]) -> int:
+        """Add a computation and return its number."""
+        first = self.process != os.getpid()  # the first computation of this process, which may be a fork
+        if first:
+            self.process = os.getpid()
+            self.running.clear()
+        self.count += 1
+        self.running[self.count] = time.monotonic() + ANNOUNCED_AFTER, what
+        if first:
+            threading.Thread(target=self._watch, name="limitlab-announcer", daemon=True).start()
+        return self.count
+
+    def _watch(self) -> None:
+        while True:
+            time.sleep(ANNOUNCED_AFTER / 10)
+            now = time.monotonic()
+            for number, (due, what) in list(self.running.items()):
+                if now >= due and self.running.pop(number, None) is not None:
+                    logging.getLogger("limitlab").warning(
+                        f"{what()} takes longer than {ANNOUNCED_AFTER:g} s (Ctrl-C stops it)"
+                    )
+
+
+_ANNOUNCER = _Announcer()
+
+
+@contextlib.contextmanager
+def announced(what: Callable[[], str]) -> Iterator[None]:
+    """Log a line if a block takes longer than `ANNOUNCED_AFTER` seconds. Inner blocks are not announced again.
+
+    >>> with announced(lambda: "the prediction of Ridge"):
+    ...     pass
+    """
+    if _ANNOUNCER.running and _ANNOUNCER.process == os.getpid():
+        yield
+        return
+    number = _ANNOUNCER.begin(what)
+    try:
+        yield
+    finally:
+        _ANNOUNCER.running.pop(number, None)
+
+
 # -- estimates for a law --------------------------------------------------------------------------------------------------
 
 

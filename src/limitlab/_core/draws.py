@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab._core.arguments import explained
 from limitlab._core.checks import is_whole, refusal_of, whole
 from limitlab._core.cost import check_listing
 from limitlab._core.results import package_version
@@ -145,6 +146,7 @@ def checked_seeds(seeds: Any, least: int = 1) -> list[int]:
     return numbers
 
 
+@explained
 def mean_and_error(draws: ArrayLike, axis: int = 0) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the mean over draws and its standard error.
 

@@ -105,6 +105,23 @@ def write_whole(path: Path, content: bytes, forced: bool = True) -> None:
         raise
 
 
+def expanded(path: str | os.PathLike[str]) -> Path:
+    """Return a path in which `~` and environment variables are replaced by their values.
+
+    >>> os.environ["PLACE"] = "/data"
+    >>> str(expanded("$PLACE/x.nc"))
+    '/data/x.nc'
+    """
+    place = os.path.expanduser(os.path.expandvars(os.fspath(path)))
+    if "\0" in place:
+        raise Refused(f"path = {place[:80]!r} is not allowed: it contains the character 0")
+    if place.split(os.sep)[0].startswith("~"):
+        raise Refused(
+            f"path = {place[:80]!r} is not allowed: there is no home folder of this name; write the path without ~"
+        )
+    return Path(place)
+
+
 def require_writable(path: str | os.PathLike[str]) -> Path:
     """Return the path if a file can be written there; raise ValueError otherwise.
 
@@ -113,7 +130,7 @@ def require_writable(path: str | os.PathLike[str]) -> Path:
     ...
     limitlab.errors.Refused: cannot write to '/no/such/folder/result.csv': there is no folder '/no/such/folder'
     """
-    target = Path(path)
+    target = expanded(path)
     if target.is_dir():
         raise Refused(f"cannot write to '{target}': it is a folder; give the name of a file")
     if not target.parent.is_dir():

@@ -29,6 +29,7 @@ from pydantic_core import ValidationError
 
 import limitlab._core.cost as costs
 from limitlab._core.about import full_docstring, law_page
+from limitlab._core.arguments import explained
 from limitlab._core.checks import numbers_in
 from limitlab._core.cost import Cost
 from limitlab._core.declaration import Declaration
@@ -106,6 +107,7 @@ class Law(Declaration):
         about: dict[str, Any] = {**({"caveat": caveat} if caveat else {}), **values.pop("notes", {})}
         return to_dataset(self, values, kind="theory", **about)
 
+    @explained
     def evaluate(self, **grid: ArrayLike) -> dict[str, Any]:
         """Return the limit as arrays of shape (*grid, *coordinates), over arrays of parameters that broadcast.
 
@@ -122,7 +124,11 @@ class Law(Declaration):
         served = self.array_parameters()
         arrays = self._checked(grid, served, "the prediction")
         try:
-            with resumable(lambda: computation_hash(self, arrays)), quiet_at_extremes(self, arrays):
+            with (
+                costs.announced(lambda: f"the prediction of {type(self).__name__}"),
+                resumable(lambda: computation_hash(self, arrays)),
+                quiet_at_extremes(self, arrays),
+            ):
                 values = self.predicted(**self._arguments(arrays, served))
         except FAILURES as error:
             if (other := replacement(error, self)) is not None:
@@ -161,6 +167,7 @@ class Law(Declaration):
                     with contextlib.suppress(ValueError):
                         yield self.replace(**{name: math.nextafter(value, end)})
 
+    @explained
     def cost(self, size: int | None = None) -> Cost:
         """Return the estimated cost of one experiment of this size, or (without a size) of one prediction.
 
@@ -172,23 +179,31 @@ class Law(Declaration):
 
     # -- the experiment -------------------------------------------------------------------------------------------------
 
+    @explained
     def simulate(self, size: int, seed: int) -> xr.Dataset:
         """Return the observables of one finite experiment. The same size and seed give the same result."""
         costs.check_draw(self, checked_size(size))
         return to_dataset(self, self.experiment(size, seed), kind="simulation", size=int(size), seed=int(seed))
 
+    @explained
     def simulate_batch(self, size: int, seeds: Sequence[int]) -> xr.Dataset:
         """Return experiments for several seeds along a dimension `seed`. The result of a seed does not depend on the batch."""
         costs.check_draw(self, checked_size(size), len(seeds))
         return stacked([self.simulate(size, int(seed)) for seed in seeds], seeds)
 
+    @explained
     def experiment(self, size: int, seed: int, **path: ArrayLike) -> dict[str, NDArray[Any]]:
         """Return one draw as arrays of shape (*path, *coordinates), over arrays of parameters that one draw serves."""
         served = self.path_parameters()
         arrays = self._checked(path, served, "one draw")
         draw = self.draw(size, seed)
         try:
-            with resumable(lambda: computation_hash(self, arrays, draw.size, draw.seed)), quiet_at_extremes(self, arrays):
+            about = lambda: f"an experiment of {type(self).__name__} at size {draw.size}"  # noqa: E731
+            with (
+                costs.announced(about),
+                resumable(lambda: computation_hash(self, arrays, draw.size, draw.seed)),
+                quiet_at_extremes(self, arrays),
+            ):
                 values = self.measured(draw, **self._arguments(arrays, served))
         except FAILURES as error:
             if (other := replacement(error, self, draw.size)) is not None:

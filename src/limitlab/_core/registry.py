@@ -31,6 +31,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from limitlab._core.arguments import explained
 from limitlab._core.draws import is_builtin
 from limitlab._core.law import Law
 from limitlab._core.lazy import index
@@ -180,6 +181,7 @@ def _failure(error: Exception) -> str:
     return f"{type(error).__name__}: {error}{where}"
 
 
+@explained
 def load_laws(place: str | os.PathLike[str]) -> dict[str, type[Law]]:
     """Load the laws, claims and figures of a Python file or of a folder, and return the laws by their ids.
 

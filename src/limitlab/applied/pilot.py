@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab._core.arguments import explained
 from limitlab.errors import Refused
 from limitlab.laws.classification.gaussian_score import Score, TrueScore
 from limitlab.laws.classification.logistic_calibration import intercept_of
@@ -97,6 +98,7 @@ class Pilot:
         return sentences
 
 
+@explained
 def read_pilot(pilot: str | Path | tuple[ArrayLike, ArrayLike], target: str | None = None) -> Pilot:
     """Return the results of a pilot table.
 

@@ -21,6 +21,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from limitlab._core.arguments import explained
 from limitlab.errors import Refused, did_you_mean
 from limitlab.models.optimisers import double_precision_jax, is_torch_module
 from limitlab.numerics.lanczos import SpectralMeasure, spectral_measure, top_eigenpairs
@@ -285,6 +286,7 @@ class NetworkSpectrum:
         return figure
 
 
+@explained
 def spectrum(
     loss: Callable[..., Any],
     params: Any,
@@ -356,6 +358,7 @@ def spectrum(
     return NetworkSpectrum(reports)
 
 
+@explained
 def spectrum_along(
     loss: Callable[..., Any], checkpoints: Sequence[Any], data: Any, labels: Sequence[float] | None = None, **options: Any
 ) -> xr.Dataset:

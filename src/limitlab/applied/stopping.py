@@ -17,6 +17,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab._core.arguments import explained
 from limitlab._core.law import Law
 from limitlab.applied.training_curve import TrainingForecast, stop_training
 from limitlab.errors import Refused
@@ -146,6 +147,7 @@ def stop(
     return plan_stopping(trained, end, slack)
 
 
+@explained
 def plan_stopping(law: Law, end: float | None = None, slack: float = SLACK, points: int = 400) -> StoppingPlan:
     """Return the best stopping time of a law, from its trajectory up to `end`.
 
@@ -246,6 +248,7 @@ def _vertex(times: Floats, values: Floats, best: int) -> float:
     return float(-curve[1] / (2 * curve[0]))
 
 
+@explained
 def stopping_table(law: Law, over: Mapping[str, Sequence[Any]], **options: Any) -> xr.Dataset:
     """Return plans on a grid of parameters, with one variable per attribute of `StoppingPlan`.
 
@@ -281,6 +284,7 @@ def stopping_table(law: Law, over: Mapping[str, Sequence[Any]], **options: Any) 
 # -- figures ------------------------------------------------------------------------------------------------------------
 
 
+@explained
 def stopping_figure(table: xr.Dataset, label: str | None = None, **scales: Any) -> Figure:
     """Draw the window of stopping times and the errors of a table of plans against its parameter."""
     from limitlab.plotting.style import new_figure

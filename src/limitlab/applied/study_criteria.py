@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import xarray as xr
 
+from limitlab._core.arguments import explained
 from limitlab._core.page import Described, Page, Table
 from limitlab.errors import Refused
 from limitlab.laws.classification.gaussian_score import TrueScore
@@ -110,6 +111,7 @@ class SizeCriteria(Described):
 # -- development ----------------------------------------------------------------------------------------------------------
 
 
+@explained
 def continuous_size(
     predictors: int,
     r_squared: float,
@@ -186,6 +188,7 @@ def spread_margin(freedom: int) -> float:
     return math.sqrt(max(freedom / low, high / freedom))
 
 
+@explained
 def survival_size(
     predictors: int, r_squared: float, rate: float, follow_up: float, horizon: float, shrinkage: float = 0.9
 ) -> SizeCriteria:
@@ -249,6 +252,7 @@ def shrinkage_size(predictors: int, r_squared: float, shrinkage: float) -> int:
 # -- validation -----------------------------------------------------------------------------------------------------------
 
 
+@explained
 def validation_size(
     prevalence: float | None = None,
     auc: float | None = None,

@@ -23,6 +23,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab._core.arguments import explained
 from limitlab._core.page import Described, Page, Table, rows_of
 from limitlab.applied.pilot import Pilot, read_pilot, signal_interval, simulated_fits
 from limitlab.applied.study_criteria import SizeCriteria, continuous_size, survival_size, true_score, validation_size
@@ -202,6 +203,7 @@ ABOUT = {
 }
 
 
+@explained
 def sample_size(
     predictors: int | None = None,
     auc: float | None = None,
@@ -569,6 +571,7 @@ def _null(prevalence: float) -> float:
 # -- figures ------------------------------------------------------------------------------------------------------------
 
 
+@explained
 def sample_size_figure(study: SampleSize, fits: int = 0) -> Figure:
     """Draw calibration slope and losses against the number of samples, with the rules of thumb marked.
 

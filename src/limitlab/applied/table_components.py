@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab._core.arguments import explained
 from limitlab._core.draws import checked_seed
 from limitlab._core.page import Described, Page, Table
 from limitlab.errors import Refused, did_you_mean
@@ -156,6 +157,7 @@ class Components(Described):
         return figure
 
 
+@explained
 def components(
     data: str | Path | ArrayLike,
     array: str | None = None,

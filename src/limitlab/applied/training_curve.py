@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab._core.arguments import explained
 from limitlab._core.page import Described, Page, Table
 from limitlab.errors import Refused, did_you_mean
 
@@ -200,6 +201,7 @@ class TrainingForecast(Described):
         return figure
 
 
+@explained
 def stop_training(
     data: str | Path | tuple[ArrayLike, ArrayLike],
     end: float | None = None,

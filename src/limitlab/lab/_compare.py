@@ -26,6 +26,7 @@ import numpy as np
 import xarray as xr
 
 from limitlab._core.about import titled
+from limitlab._core.arguments import explained
 from limitlab._core.cost import Cost, check_cost, estimate
 from limitlab._core.draws import checked_seeds, checked_sizes, identity, mean_and_error, plain_parameters
 from limitlab._core.law import Law
@@ -151,6 +152,7 @@ class Comparison(Described):
         return f"{type(self.law).__name__}: {self.verdict}. {self.explanation}\n{self.table()[columns].to_string()}"
 
 
+@explained
 def compare(
     law: Law | type[Law] | str,
     sizes: Sequence[int] | int | None = None,

@@ -15,6 +15,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from limitlab._core.arguments import explained
 from limitlab._core.cost import Pace
 from limitlab._core.declaration import Parameter
 from limitlab._core.law import Law
@@ -38,6 +39,7 @@ LINEAR_RANGE = 10.0
 """Range of a linear parameter without bounds, as a multiple of its scale."""
 
 
+@explained
 def plan(
     law: Law | str,
     target: Mapping[str, float],
@@ -98,6 +100,7 @@ def plan(
     )
 
 
+@explained
 def optimal(
     law: Law | str,
     over: str = "ridge",

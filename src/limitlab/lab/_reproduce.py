@@ -19,6 +19,8 @@ import numpy as np
 import xarray as xr
 from pydantic_core import ValidationError
 
+from limitlab._core.arguments import explained
+from limitlab._core.files import expanded
 from limitlab._core.law import Law
 from limitlab._core.registry import find_law
 from limitlab._core.results import package_version
@@ -89,6 +91,7 @@ class Reproduction:
         return f"{self.law} ({self.kind}): {WORDS[self.verdict]}{where}{lost}. Saved by {then}; computed again by {now}."
 
 
+@explained
 def reproduce(path: str | os.PathLike[str], *, engine: Engine = None, progress: ProgressOption = None) -> Reproduction:
     """Compute a saved result again and compare every number.
 
@@ -134,9 +137,10 @@ def reproduce(path: str | os.PathLike[str], *, engine: Engine = None, progress: 
 # -- reading --------------------------------------------------------------------------------------------------------------
 
 
+@explained
 def read_result(path: str | os.PathLike[str]) -> xr.Dataset:
     """Return a saved result as a Dataset, read as data only."""
-    place = Path(path)
+    place = expanded(path)
     if not place.exists():
         raise Refused(f"{str(path)!r} does not exist: give a result that was saved as .nc, .zarr or JSON, or a store")
     if place.suffix == ".csv":

@@ -16,6 +16,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from limitlab._core.arguments import explained
 from limitlab._core.checks import is_whole
 from limitlab._core.cost import NUMBER, Cost, Pace, check_cost, estimate, memory_limit
 from limitlab._core.declaration import coordinate_values
@@ -76,6 +77,7 @@ class SweepInterrupted(KeyboardInterrupt):
         self.partial = partial
 
 
+@explained
 def sweep(
     law: Law | str,
     over: Mapping[str, Any],

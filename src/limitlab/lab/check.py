@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab._core.arguments import explained
 from limitlab._core.draws import mean_and_error
 from limitlab._core.law import Law
 
@@ -281,6 +282,7 @@ def words(name: str) -> str:
     return name.replace("_", " ")
 
 
+@explained
 def largest(values: Iterable[float]) -> float:
     """Return the largest number, or NaN if one of them is NaN. (Python's `max` can skip a NaN, so that a check would pass.)
 
@@ -290,6 +292,7 @@ def largest(values: Iterable[float]) -> float:
     return float(np.max(list(values)))
 
 
+@explained
 def smallest(values: Iterable[float]) -> float:
     """Return the smallest number, or NaN if one of them is NaN.
 
@@ -299,6 +302,7 @@ def smallest(values: Iterable[float]) -> float:
     return float(np.min(list(values)))
 
 
+@explained
 def standard_error(values: ArrayLike) -> float:
     """Return the largest standard error of the mean over the first axis.
 
@@ -308,6 +312,7 @@ def standard_error(values: ArrayLike) -> float:
     return float(np.max(mean_and_error(values)[1]))
 
 
+@explained
 def sigmas(values: ArrayLike, target: ArrayLike) -> float:
     """Return the largest distance of the mean over the first axis from a target, in standard errors.
 
@@ -338,6 +343,7 @@ def slope(x: ArrayLike, y: ArrayLike, errors: ArrayLike | None = None) -> Slope:
     return Slope(value, math.sqrt(float(left @ left) / freedom / spread))
 
 
+@explained
 def log_slope(x: ArrayLike, y: ArrayLike, errors: ArrayLike | None = None) -> Slope:
     """Return the exponent of y ~ x^slope; `errors` are those of y.
 

@@ -19,6 +19,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from limitlab._core.arguments import explained
 from limitlab._core.law import Law
 from limitlab._core.lazy import index
 from limitlab._core.page import Code, Described, Page, Table, Verdict, Words
@@ -224,6 +225,7 @@ def _name(law: type[Law], home: str) -> str:
 # -- finding ------------------------------------------------------------------------------------------------------------
 
 
+@explained
 def all_claims() -> dict[str, Claim]:
     """Return every claim by id, in the order of letters and numbers.
 
@@ -279,6 +281,7 @@ def claims_in(module: ModuleType) -> list[Claim]:
     return list(dict.fromkeys(stated))
 
 
+@explained
 def find_claims(ids: Sequence[str] = ()) -> list[Claim]:
     """Return the claims of these ids (upper or lower case), or all claims without ids. Only their modules are imported.
 
@@ -330,6 +333,7 @@ def items_of_claims() -> dict[str, tuple[str, ...]]:
     return builtin | {claim_id: claim.items for claim_id, claim in _foreign_claims().items()}
 
 
+@explained
 def claims_of(law: type[Law] | str) -> list[str]:
     """Return the ids of the claims that exercise a law, which is given as its class or its id.
 
@@ -419,6 +423,7 @@ class ClaimTask:
             return Cell({"outcome": np.array(to_json(claim.run(self.quick)))})
 
 
+@explained
 def verify(
     claims: Sequence[Claim | str] | Claim | str = (),
     quick: bool = True,

@@ -94,6 +94,8 @@ def read_slurm(path: str | Path) -> SlurmFile:
         raise Refused(f"Slurm file {str(path)!r} cannot be read: {error.strerror or error}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise Refused(f"Slurm file {str(path)!r} is not valid TOML: {error}") from None
+    except RecursionError:
+        raise Refused(f"Slurm file {str(path)!r} cannot be read: its lists or tables are nested too deeply") from None
     known = SlurmFile.model_fields
     for name in content:
         if name not in known:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any, Literal
 
+from limitlab._core.arguments import explained
 from limitlab._core.page import Code, Described, Page, Table, Verdict, Words
 from limitlab.errors import Refused, did_you_mean
 from limitlab.lab.claims import items_of_claims, laws_of_claims
@@ -321,6 +322,7 @@ class Documents(Described):
         }
 
 
+@explained
 def documents() -> Documents:
     """Return the lecture notes that limitlab implements, with their chapters and items.
 

@@ -536,7 +536,7 @@ def _context_with(preload: list[str]) -> Any:
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(preload)
+    context.set_forkserver_preload([*preload, "limitlab.lab._fork_server"])
     return context
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from limitlab._core.arguments import explained
 from limitlab._core.lazy import index
 from limitlab._core.registry import find_law, packages
 from limitlab.errors import Refused, did_you_mean
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["all_figures", "animate", "describe_figures", "figure", "find_figure"]
 
 
+@explained
 def figure(name: str, quick: bool = True) -> Figure:
     """Draw a figure by its id, by the id of a claim that it shows, or by the name of a law.
 
@@ -65,6 +67,7 @@ def _law_named(name: str) -> type[Law] | None:
         return None
 
 
+@explained
 def all_figures() -> dict[str, Draw]:
     """Return a dictionary from the id of every figure to the function that draws it.
 
@@ -76,6 +79,7 @@ def all_figures() -> dict[str, Draw]:
     return {name: _drawing(name) for name in describe_figures()}
 
 
+@explained
 def describe_figures() -> dict[str, str]:
     """Return the description of every figure in one line, by id. For built-in figures nothing is imported.
 
@@ -92,6 +96,7 @@ def items_of_figures() -> dict[str, tuple[str, ...]]:
     return builtin | {name: tuple(items) for name, items in _foreign("ITEMS").items()}
 
 
+@explained
 def find_figure(name: str) -> str:
     """Return the id of a figure, from its id with - or _, or from the id of a claim that it shows.
 
@@ -121,6 +126,7 @@ def find_figure(name: str) -> str:
     return claim.figure
 
 
+@explained
 def animate(name: str, path: str | os.PathLike[str], **options: Any) -> Path:
     """Write the animation that belongs to a figure, as a GIF or as an HTML page with controls, and return its path.
 

@@ -37,7 +37,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limitlab._core import files
-from limitlab._core.files import clean_leftovers, replacing, write_whole
+from limitlab._core.arguments import explained
+from limitlab._core.files import clean_leftovers, expanded, replacing, write_whole
 from limitlab._core.results import package_version
 from limitlab.errors import Refused
 
@@ -188,7 +189,7 @@ def caching(folder: str | os.PathLike[str] | None) -> Iterator[None]:
     >>> with caching(tempfile.mkdtemp()):
     ...     limit = sweep(Ridge(), over={"ratio": [0.5, 2.0]})  # a second such call reads the cells
     """
-    token = _cache.set(None if folder is None else Path(folder))
+    token = _cache.set(None if folder is None else expanded(folder))
     try:
         yield
     finally:
@@ -264,7 +265,7 @@ class Store:
     def __init__(self, path: str | os.PathLike[str]):
         if not str(path).strip():
             raise Refused("store = '' is not allowed: give a path such as 'sweep.nc', 'sweep.zarr' or a directory")
-        self.path = Path(path)
+        self.path = expanded(path)
         single = self.path.suffix in (".nc", ".zarr")
         self.home = self.path.with_name(self.path.name + ".cells") if single else self.path
         self.result = self.path if single else self.path / "result.nc"
@@ -293,12 +294,15 @@ class Store:
                 raise Refused(
                     f"store {str(taken)!r} exists and was not made by a sweep: choose another name, or move it away"
                 )
+            if known is not None and not all(os.access(folder, os.W_OK) for folder in (self.home, self.result.parent)):
+                self.read_only = True  # a complete store can still be read
+                return
             try:
                 self._prepare(known, manifest)
             except OSError as error:
                 if known is None or error.errno not in READ_ONLY:
                     raise
-                self.read_only = True  # a complete store can still be read
+                self.read_only = True
 
     def _prepare(self, known: Mapping[str, Any] | None, manifest: Mapping[str, Any]) -> None:
         self.home.mkdir(parents=True, exist_ok=True)
@@ -398,6 +402,7 @@ def write_dataset(result: xr.Dataset, path: Path, zarr: bool = False) -> None:
         result.to_netcdf(path, engine="h5netcdf")
 
 
+@explained
 def open_result(path: str | os.PathLike[str]) -> xr.Dataset:
     """Return the assembled result of a store.
 

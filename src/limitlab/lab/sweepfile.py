@@ -28,7 +28,6 @@ import tomllib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -36,6 +35,8 @@ import xarray as xr
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, field_validator
 from pydantic_core import ValidationError
 
+from limitlab._core.arguments import explained
+from limitlab._core.files import expanded
 from limitlab._core.law import Law
 from limitlab._core.registry import find_law
 from limitlab.errors import Refused, did_you_mean
@@ -49,6 +50,8 @@ from limitlab.lab.tasks import LawTask, key_of, run
 __all__ = ["SweepSpec", "load_sweep", "read_sweep", "run_sweep"]
 
 _UNSET: Any = object()
+LONGEST = 10_000_000
+"""Largest number of characters of a sweep file."""
 TIMED_TASKS = 3
 """Tasks of every size (and of the limit) that `estimate` times."""
 
@@ -86,6 +89,7 @@ class SweepSpec(BaseModel):
             raise Refused(one_line(error)) from None
 
 
+@explained
 def load_sweep(path: str | os.PathLike[str]) -> SweepSpec:
     """Read a sweep file; raise ValueError with a one-line message if it is wrong.
 
@@ -98,19 +102,27 @@ def load_sweep(path: str | os.PathLike[str]) -> SweepSpec:
     {'ratio': '0.5:2:3'}
     """
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        with open(expanded(path), encoding="utf-8") as file:
+            text = file.read(LONGEST + 1)
     except UnicodeDecodeError:
         raise Refused(f"sweep file {str(path)!r} is not a text file") from None
     except OSError as error:
         raise Refused(f"sweep file {str(path)!r} cannot be read: {error.strerror or error}") from None
+    if len(text) > LONGEST:
+        raise Refused(
+            f"sweep file {str(path)!r} is not allowed: it has more than {LONGEST:,} characters; write ranges in place of lists"
+        )
     try:
         return read_sweep(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
         raise Refused(f"sweep file {str(path)!r} is not valid TOML: {error}") from None
+    except RecursionError:
+        raise Refused(f"sweep file {str(path)!r} cannot be read: its lists or tables are nested too deeply") from None
     except ValueError as error:
         raise Refused(f"sweep file {str(path)!r}: {error}") from None
 
 
+@explained
 def read_sweep(content: Mapping[str, Any]) -> SweepSpec:
     """Return the sweep that a mapping describes.
 
@@ -141,6 +153,7 @@ def read_sweep(content: Mapping[str, Any]) -> SweepSpec:
     return spec
 
 
+@explained
 def run_sweep(
     spec: SweepSpec | str | os.PathLike[str],
     *,

@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab._core.arguments import explained
 from limitlab._core.draws import mean_and_error
 from limitlab._core.law import Law
 from limitlab._core.results import own_dimensions
@@ -25,6 +26,7 @@ Size = int | Callable[[float], int]
 """The size of every experiment, or a function from the value on the axis to the size there."""
 
 
+@explained
 def along(
     axes: Axes | Sequence[Axes],
     law: Law | Mapping[str, Law],

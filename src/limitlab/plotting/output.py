@@ -20,6 +20,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle, StepPatch
 from numpy.typing import NDArray
 
+from limitlab._core.arguments import explained
 from limitlab.plotting.style import RC
 
 __all__ = ["plotted_data", "rendered"]
@@ -32,6 +33,7 @@ UNDATED: dict[str, dict[str, Any]] = {"svg": {"Date": None}, "pdf": {"CreationDa
 """Metadata of the saved files, without the date."""
 
 
+@explained
 def plotted_data(figure: Figure) -> list[Row]:
     """Return every number that a figure shows, one row per vertex of a line, point, bar of a histogram or cell of a map.
 
@@ -216,6 +218,7 @@ def as_csv(rows: Sequence[Row]) -> str:
 # -- pictures ---------------------------------------------------------------------------------------------------------
 
 
+@explained
 def rendered(figure: Figure, kind: str, dpi: float = RC["savefig.dpi"]) -> bytes:
     """Return the figure as the bytes of an "svg", "pdf" or "png" file. A figure with a panel without data raises ValueError.
 

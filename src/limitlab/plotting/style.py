@@ -12,6 +12,7 @@ from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab._core.arguments import explained
 from limitlab._core.draws import mean_and_error
 
 __all__ = [
@@ -49,6 +50,7 @@ RC: dict[str, Any] = {
 }
 
 
+@explained
 def new_figure(
     columns: int = 1, rows: int = 1, width: float = 6.4, height: float = 4.4, margins: dict[str, float] | None = None
 ) -> tuple[Figure, Sequence[Axes]]:
@@ -63,12 +65,14 @@ def new_figure(
     return figure, list(axes.flat)
 
 
+@explained
 def theory_line(axes: Axes, x: ArrayLike, y: ArrayLike, index: int = 0, label: str | None = None, **options: Any) -> None:
     """Draw a prediction as a line in the colour of its index."""
     options.setdefault("linewidth", RC["lines.linewidth"])
     axes.plot(np.asarray(x), np.asarray(y), color=COLOURS[index % len(COLOURS)], label=label, **options)
 
 
+@explained
 def simulation_points(
     axes: Axes,
     x: ArrayLike,
@@ -136,6 +140,7 @@ def _between(steps: NDArray[np.float64], grid: ArrayLike) -> NDArray[np.float64]
     return np.interp(steps, np.arange(points.size), points)
 
 
+@explained
 def finish(
     axes: Axes, x_label: str | None = None, y_label: str | None = None, title: str = "", legend: bool = True, **options: Any
 ) -> None:
@@ -168,6 +173,7 @@ def finish(
         axes.legend(fontsize=RC["legend.fontsize"], frameon=False)
 
 
+@explained
 def readable_ticks(axes: Axes) -> None:
     """Use plain numbers on logarithmic axes that cover less than a few decades."""
     from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
@@ -180,6 +186,7 @@ def readable_ticks(axes: Axes) -> None:
             axis.set_minor_locator(NullLocator())  # its labels would appear between ticks that a figure sets itself
 
 
+@explained
 def best_line(axes: Axes, law: Any, label: str = "best possible", less: float = 0.0, **grid: ArrayLike) -> None:
     """Draw the least error of any method with the data of a law that has `gap_to_best`.
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from limitlab._core.arguments import explained
 from limitlab._core.declaration import VOCABULARY, Observable
 from limitlab._core.page import Page, Table, html
 from limitlab._core.results import package_version
@@ -723,6 +724,7 @@ class ForecastClassifier(ClassifierMixin, Forecast):  # type: ignore[misc]
         return Forecast.score(self, X, y, sample_weight)
 
 
+@explained
 def check_gap(X: Any, y: Any, X_test: Any, y_test: Any, kernel: Any = "auto", **options: Any) -> GapReport:
     """Return tests of whether the error on test data is consistent with the training data.
 

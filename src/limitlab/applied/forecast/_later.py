@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab._core.arguments import explained
 from limitlab._core.files import write_whole
 from limitlab._core.page import Described, Page
 from limitlab._core.page import Table as Rows
@@ -124,6 +125,7 @@ class SavedForecast:
         }
 
 
+@explained
 def save_forecast(study: ForecastStudy, path: str | Path, source: str | Path, **options: Any) -> Path:
     """Write a forecast as JSON, in a file that is complete or absent.
 
@@ -316,6 +318,7 @@ def show(value: float) -> str:
     return f"{value:.4g}"
 
 
+@explained
 def forecast_against(saved: str | Path | SavedForecast, new: str | Path, seed: int = 0) -> LaterStudy:
     """Return whether the band of an earlier forecast holds for rows that came later.
 

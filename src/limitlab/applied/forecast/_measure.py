@@ -17,6 +17,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab._core.arguments import explained
 from limitlab.applied.forecast._kernels import Kernel
 from limitlab.applied.forecast._metrics import Metric, error_rate
 from limitlab.errors import Refused
@@ -379,6 +380,7 @@ def _dual_path(gram: Array, across: Array, y: Array, lam: Array) -> tuple[Array,
     return np.moveaxis(guess, 1, 0), np.moveaxis(fitted, 1, 0)
 
 
+@explained
 def compare_with_sklearn(
     X: Array,
     y: Array,

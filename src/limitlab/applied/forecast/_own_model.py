@@ -19,6 +19,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from limitlab._core.arguments import explained
 from limitlab._core.page import Described, Page, Table
 from limitlab.applied.forecast._answer import (
     HEAVY,
@@ -415,6 +416,7 @@ def count_words(n: float) -> str:
     return f"{n:.0f} rows"
 
 
+@explained
 def forecast_model(
     estimator: Any,
     X: Any,

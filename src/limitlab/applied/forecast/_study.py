@@ -20,6 +20,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab._core.arguments import explained
 from limitlab._core.page import Described, Page, describe_result
 from limitlab._core.page import Table as Rows
 from limitlab.applied.forecast._answer import (
@@ -204,6 +205,7 @@ class ForecastStudy(Described):
         }
 
 
+@explained
 def forecast_study(
     data: str | Path,
     target: str,
@@ -815,6 +817,7 @@ SPLITS = 10
 """Number of splits in `forecast_other`."""
 
 
+@explained
 def forecast_other(
     estimator: Any, X: Any, y: Any, n: Any, kernel: Any = "auto", splits: int = SPLITS, seed: int = 0
 ) -> xr.Dataset:
@@ -869,6 +872,7 @@ def forecast_other(
 # -- figures ------------------------------------------------------------------------------------------------------------
 
 
+@explained
 def forecast_figure(curve: xr.Dataset, measured: xr.Dataset | None = None, title: str = "") -> Figure:
     """Draw a forecast with its band, real fits, the number N of points in the data, and simpler extrapolations beyond N."""
     from limitlab.plotting.style import COLOURS, RC, finish, new_figure, readable_ticks
@@ -919,6 +923,7 @@ def forecast_figure(curve: xr.Dataset, measured: xr.Dataset | None = None, title
     return figure
 
 
+@explained
 def draw_curve(
     axes: Axes, curve: xr.Dataset, measured: xr.Dataset | None = None, index: int = 0, label: str = "forecast"
 ) -> None:

@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab._core.arguments import explained
 from limitlab._core.cost import available_memory
 from limitlab._core.draws import checked_seed
 from limitlab.applied.forecast._fitting import is_classification
@@ -394,6 +395,7 @@ class Table:
     raw: Any = None
 
 
+@explained
 def read_table(
     path: str | Path,
     target: str,

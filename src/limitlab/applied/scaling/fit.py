@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab._core.arguments import explained
 from limitlab.errors import Refused
 from limitlab.numerics import additive_powers as form
 from limitlab.numerics.additive_powers import Best, Runs
@@ -546,6 +547,7 @@ class ScalingFit:
         return "\n".join([*lines, *(f"  warning: {text}" for text in self.warnings)])
 
 
+@explained
 def scaling_fit(
     N: ArrayLike,
     D: ArrayLike | None,

@@ -5,6 +5,7 @@ docs/theory/scaling_fit.md derives the formulas.
 
 from __future__ import annotations
 
+import csv
 import math
 import re
 from collections.abc import Sequence
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab._core.arguments import explained
 from limitlab._core.page import Described, Page, Table
 from limitlab.applied.scaling.fit import NAMES, NOT_DETERMINED, ScalingFit, checked_runs, positive, scaling_fit
 from limitlab.errors import Refused
@@ -60,9 +62,16 @@ def read_runs(path: Path, **named: str | None) -> RunTable:
     """
     import pandas as pd
 
-    # a comment is a whole line, because names of runs and colours contain the character too
-    lines = [line for line in Path(path).read_text(encoding="utf-8-sig").splitlines() if not line.lstrip().startswith("#")]
-    frame = pd.read_csv(StringIO("\n".join(lines)), sep=None, engine="python", skipinitialspace=True)
+    try:
+        # a comment is a whole line, because names of runs and colours contain the character too
+        lines = [
+            line for line in Path(path).read_text(encoding="utf-8-sig").splitlines() if not line.lstrip().startswith("#")
+        ]
+        frame = pd.read_csv(StringIO("\n".join(lines)), sep=None, engine="python", skipinitialspace=True)
+    except (csv.Error, ValueError):  # the errors of pandas for a file that is no table
+        raise Refused(
+            f"{path.name} cannot be read: it must be a text table with a header line and one run per line, such as size,loss"
+        ) from None
     columns = {re.sub(r"[ _]+", "_", str(name).strip().lower()): str(name) for name in frame.columns}
 
     def column(role: str) -> Array | None:
@@ -163,6 +172,7 @@ class ScalingStudy(Described):
         return scaling_fit_figure(self.fit, self.source)
 
 
+@explained
 def scaling_study(
     runs: str | Path,
     size: str | None = None,
@@ -226,6 +236,7 @@ def scaling_study(
     return ScalingStudy(file.name, fit, budgets)
 
 
+@explained
 def scaling_plan(
     N: ArrayLike,
     D: ArrayLike,
@@ -267,6 +278,7 @@ def scaling_plan(
 # -- figures ------------------------------------------------------------------------------------------------------------
 
 
+@explained
 def scaling_fit_figure(fit: ScalingFit, title: str = "") -> Figure:
     """Draw the runs with the fitted loss, and the best size against the compute.
 

@@ -6,6 +6,8 @@ solver that did not converge). 2 means bad input, and 130 means interrupted. A t
 
 from __future__ import annotations
 
+import io
+import os
 import shutil
 import sys
 import textwrap
@@ -131,6 +133,7 @@ class OneLineErrors(TyperGroup):
         **extra: Any,
     ) -> Any:
         """Run the command line. In standalone mode, end the process with the exit code."""
+        usable_streams()
         try:
             # an overflow at extreme parameters either raises an error with a message or is harmless
             with warnings.catch_warnings(), one_line_warnings():
@@ -171,6 +174,16 @@ def with_plot_file(args: Sequence[str]) -> list[str]:
     return [
         part for arg, after in pairs for part in ([arg, IN_TERMINAL] if arg == "--plot" and after[:2] == "--" else [arg])
     ]
+
+
+def usable_streams() -> None:
+    """Replace closed streams by streams that discard their text, and characters that a stream cannot encode by question marks."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - open until the end of the process
+        elif isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="replace")
 
 
 def expected(error: Exception) -> bool:

@@ -306,7 +306,8 @@ LawsOption = Annotated[
     typer.Option(
         "--laws",
         metavar="FILE-or-FOLDER",
-        help="A Python file or a folder with your own laws, claims and figures; its laws are named module:Class.",
+        help="A Python file or a folder with your own laws, claims and figures; its laws are named module:Class. Its code is "
+        "executed, so name only files that you trust.",
         callback=_load,
         is_eager=True,
     ),

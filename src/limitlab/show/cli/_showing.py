@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -394,6 +397,7 @@ def explore(
 
     try:
         serve(port, host, show, caps, law_names[0] if law_names else None, ready)
+        atexit.register(os._exit, 0)  # to free the pages of all visitors one by one would take seconds
     except ModuleNotFoundError as error:
         if error.name != "panel":
             raise
@@ -461,10 +465,25 @@ def bench(
     command = [sys.executable, str(benchmark_folder() / "run.py"), *([part] if part else []), "--out", str(out)]
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
     command += [*(["--peers"] if peers else []), *(["--json"] if as_json else [])]
-    done = subprocess.run(command, env={**os.environ, **threads}, check=False)
-    if done.returncode == 2:
+    # Ctrl-C reaches this process only, which then ends the benchmark and its processes without their tracebacks
+    with subprocess.Popen(command, env={**os.environ, **threads}, start_new_session=True) as running:
+        try:
+            code = running.wait()
+        except BaseException:
+            end_group(running.pid)
+            raise
+    if code == 2:
         raise Refused(f"no name of a benchmark contains {part!r}")
-    raise typer.Exit(done.returncode)
+    raise typer.Exit(code)
+
+
+def end_group(leader: int) -> None:
+    """End a process and all processes of its group."""
+    with contextlib.suppress(ProcessLookupError):
+        if hasattr(os, "killpg"):
+            os.killpg(leader, signal.SIGKILL)
+        else:
+            os.kill(leader, signal.SIGTERM)
 
 
 def benchmark_folder() -> Path:

@@ -7,6 +7,7 @@ that are not allowed, and return a sentence about each. No function in this modu
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import math
 import typing
@@ -23,7 +24,7 @@ from limitlab._core.about import allowed, kind_of
 from limitlab._core.checks import numbers_in
 from limitlab._core.declaration import Parameter, plain
 from limitlab._core.draws import is_builtin, plain_parameters
-from limitlab._core.law import Law
+from limitlab._core.law import FAILURES, Law, is_intended, replacement
 from limitlab._core.page import plain_symbol
 from limitlab._core.registry import all_laws, law_id, package_of, subject_of
 from limitlab.errors import Refused
@@ -38,6 +39,8 @@ PREFIX = "p."
 """Prefix of a parameter of the law in an address, as in `p.ratio=2`."""
 MOST_SEQUENCE = 1000
 """Largest number of entries of a list in an address or a field."""
+LONGEST = 16 * MOST_SEQUENCE
+"""Largest number of characters of a value in an address or a field."""
 MOST_SIZE, MOST_DRAWS, MOST_GRID = 5000, 500, 80
 """Largest size of an experiment, number of draws at every point, and number of points along a side of a phase diagram."""
 
@@ -240,7 +243,12 @@ def explorable() -> dict[str, type[Law]]:
     >>> "Ridge" in explorable()
     True
     """
-    return {name: law for name, law in all_laws().items() if axes_of(law) and curves_of(law())}
+    return {name: law for name, law in all_laws().items() if _is_explorable(law)}
+
+
+@functools.cache
+def _is_explorable(law: type[Law]) -> bool:
+    return bool(axes_of(law) and curves_of(law()))
 
 
 def matching(laws: Mapping[str, type[Law]], words: str) -> dict[str, list[str]]:
@@ -351,13 +359,19 @@ class State:
         law = _law_in(info)
         if law is None or value is None:
             return value
+        if not isinstance(value, (str, Axis)):
+            raise Refused(
+                f"{info.field_name} = {str(value)[:40]!r} is not allowed: write a parameter, from and to, such as ratio:0.1:10"
+            )
         name, *ends = value.split(":") if isinstance(value, str) else (value.name, value.low, value.high, value.log)
         if name not in axes_of(type(law)):
             raise Refused(f"{type(law).__name__} has no parameter {name[:40]!r} for an axis")
         if not ends:
             return axis(law, name)
         if len(ends) not in (2, 3):
-            raise Refused(f"{info.field_name} = {value[:40]!r} is not allowed: write {name}:from:to or {name}:from:to:log")
+            raise Refused(
+                f"{info.field_name} = {str(value)[:40]!r} is not allowed: write {name}:from:to or {name}:from:to:log"
+            )
         return checked_axis(law, name, *ends)
 
     @field_validator("observables", mode="before")
@@ -368,6 +382,8 @@ class State:
         if law is None:
             return value
         known = curves_of(law)
+        if not isinstance(value, (str, list, tuple)):
+            raise Refused(f"{info.field_name} = {str(value)[:40]!r} is not allowed: give names of observables")
         if not isinstance(value, str):
             return tuple(name for name in value if name in known) or tuple(known[:1])
         names = tuple(dict.fromkeys(value.split(",")))
@@ -464,6 +480,17 @@ def _reachable(law: Law, control: Control, here: float, end: float) -> float:
     return here
 
 
+def usable(law: Law) -> Law:
+    """Return a law, or raise an error if its observables cannot be determined at its parameters."""
+    try:
+        curves_of(law)
+    except FAILURES as error:
+        if (other := replacement(error, law)) is not None:
+            raise other from error
+        raise
+    return law
+
+
 def law_of(state: State, laws: Mapping[str, type[Law]]) -> Law:
     """Return the law at the parameters of a state."""
     return at_start(laws[state.law]).replace(**state.parameters)
@@ -527,6 +554,9 @@ def changed_state(state: State, laws: Mapping[str, type[Law]], changes: Mapping[
     return _without_what_is_wrong(make, fields)
 
 
+FAILED = (ArithmeticError, LookupError, TypeError, ValueError, RuntimeError, MemoryError)
+"""Types of errors that a value from a visitor can cause. `ValidationError` is handled before, because it names the field."""
+
 ADDRESS = {name: name for name in ("mode", "x", "y", "size", "draws", "scale", "target", "grid", "theme")} | {
     "show": "observables"
 }
@@ -552,11 +582,11 @@ def _read_parameters(kind: type[Law], texts: Mapping[str, str]) -> tuple[dict[st
     for name, text in texts.items():
         if name not in kind.model_fields:
             remarks.append(f"{kind.__name__} has no parameter {name[:40]!r}")
-        elif len(text) > 16 * MOST_SEQUENCE:
-            remarks.append(_too_long(name))
+        elif len(text) > LONGEST:
+            remarks.append(too_long(name))
         else:
             asked[name] = from_text(text)
-    law, refused = _without_what_is_wrong(lambda accepted: first.replace(**accepted), asked)
+    law, refused = _without_what_is_wrong(lambda accepted: usable(first.replace(**accepted)), asked)
     now, before = plain_parameters(law), plain_parameters(first)
     return {name: now[name] for name in asked if now[name] != before[name]}, [*remarks, *refused]
 
@@ -576,7 +606,7 @@ def _without_what_is_wrong(make: Callable[[Mapping[str, Any]], Made], fields: Ma
                 key = next((key for key in accepted if ADDRESS.get(key, key) == field_name), None)
                 if key is not None:
                     wrong.setdefault(key, entry["msg"])
-        except (ArithmeticError, TypeError):  # a number that no validator expects can raise these errors
+        except FAILED:  # a number that no validator expects can raise these errors
             wrong = {}
         if not wrong:
             break
@@ -587,8 +617,9 @@ def _without_what_is_wrong(make: Callable[[Mapping[str, Any]], Made], fields: Ma
             make({**together, key: value})
         except ValidationError as error:
             remarks.append(_remark(key, value, error.errors(include_url=False)[0]["msg"]))
-        except (ArithmeticError, TypeError) as error:
-            remarks.append(_remark(key, value, f"Input cannot be used: {error}"))
+        except FAILED as error:
+            words = str(error) if is_intended(error) else "Input cannot be used at these values of the other parameters"
+            remarks.append(_remark(key, value, words))
         else:
             together[key] = value
     return make(together), remarks
@@ -665,14 +696,8 @@ def to_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def short(name: str, value: Any) -> Any:
-    """Return the value, or raise `ValueError` if it is too long for the explorer."""
-    if isinstance(value, (list, dict)) and len(json.dumps(value)) > 16 * MOST_SEQUENCE:
-        raise Refused(_too_long(name))
-    return value
-
-
-def _too_long(name: str) -> str:
+def too_long(name: str) -> str:
+    """Return the sentence about a text that is too long."""
     return f"{name}: the list is too long for the explorer; give at most {MOST_SEQUENCE} entries"
 
 

@@ -5,6 +5,7 @@ Every change of the page goes through one `State`.
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import html
 import inspect
@@ -20,13 +21,13 @@ from typing import Any
 
 import panel as pn
 from bokeh.models import Div
-from pydantic_core import ValidationError
 
 from limitlab._core.declaration import plain
 from limitlab._core.draws import plain_parameters
 from limitlab._core.law import Law
 from limitlab._core.registry import package_of
 from limitlab._core.typeset import typeset
+from limitlab.errors import Refused
 from limitlab.show.explorer import _address as address
 from limitlab.show.explorer._address import (
     MOST_DRAWS,
@@ -175,12 +176,12 @@ class Page:
     def _turned(self) -> None:
         """Show the law at the parameters in the widgets."""
         try:
-            law = self.laws[self.state.law](**{name: address.short(name, knob.value) for name, knob in self._knobs.items()})
-        except (ValidationError, ValueError) as error:
+            law = address.usable(self.laws[self.state.law](**{name: knob.value for name, knob in self._knobs.items()}))
+            first = plain_parameters(address.at_start(type(law)))
+            now = plain_parameters(law)
+        except address.FAILED as error:
             self.say(sentence(error), "refused")
             return
-        first = plain_parameters(address.at_start(type(law)))
-        now = plain_parameters(law)
         self._changed(parameters={name: value for name, value in now.items() if value != first[name]})
 
     # -- the widgets ----------------------------------------------------------------------------------------------------
@@ -244,7 +245,7 @@ class Page:
         self.theme_link = pn.pane.HTML("", css_classes=["theme", self.state.theme], margin=(8, 14), width=40, **text)
         self.downloads = [
             pn.widgets.FileDownload(
-                callback=lambda kind=kind: self._download(kind), filename=f"limitlab.{kind}", label=label, button_type="light",
+                callback=functools.partial(self._download, kind), filename=f"limitlab.{kind}", label=label, button_type="light",
                 margin=(4, 3), width=74, height=32,
             )
             for kind, label in (("png", "PNG"), ("csv", "CSV"), ("py", "Python"))
@@ -342,7 +343,7 @@ class Page:
         self.chooser.param.update(disabled_options=headings, value=chosen)
 
     def _chosen(self, event: Any) -> None:
-        if self._quiet or event.new is None or event.new == self.state.law:
+        if self._quiet or event.new not in self.laws or event.new == self.state.law:
             return
         self.runner.cancel()
         first = address.start(self.laws[event.new])
@@ -369,11 +370,25 @@ class Page:
         log = axis.log or address.axis(self.law, axis.name).log
         self._changed(**{key: f"{axis.name}:{low.value}:{high.value}" + (":log" if log else "")})
 
-    def _download(self, kind: str) -> Any:
+    async def _download(self, kind: str) -> Any:
+        """Return a file of the current view. The picture is drawn in a thread, so that other visitors get their answers."""
         if kind == "py":
             return io.BytesIO(snippet(self.state, self.law, self.current.measured).encode())
-        content = self.current.png() if kind == "png" else self.current.csv().encode()
-        return io.BytesIO(content)
+        view = self.current
+        try:
+            if kind == "csv":
+                return io.BytesIO(view.csv().encode())
+            async with _drawing():
+                return io.BytesIO(await asyncio.to_thread(view.png))
+        except Refused as error:  # there is no picture yet
+            self.say(str(error), "refused")
+            return io.BytesIO()
+
+
+@functools.cache
+def _drawing() -> asyncio.Lock:
+    """Return the lock of the thread that draws, because Matplotlib draws one figure at a time."""
+    return asyncio.Lock()
 
 
 # -- the widgets of a parameter -----------------------------------------------------------------------------------------------
@@ -408,6 +423,8 @@ class ParameterWidget:
     def value(self) -> Any:
         """The value in the widgets, in the form that the law accepts."""
         shown = self._field.value
+        if isinstance(shown, str) and len(shown) > address.LONGEST:
+            raise Refused(address.too_long(self.control.name))
         if self.control.many and shown.strip():
             return from_text(f"[{shown}]")
         return from_text(shown) if isinstance(shown, str) and self.control.form in ("slider", "text") else shown
@@ -455,7 +472,8 @@ class ParameterWidget:
     def _on_slider(self, event: Any) -> None:
         if self._quiet:
             return
-        value = 10.0**event.new if self.control.log else event.new
+        place = min(max(event.new, self._slider.start), self._slider.end)  # only a browser keeps to the ends of a slider
+        value = 10.0**place if self.control.log else place
         value = round(value) if self.control.whole else float(f"{value:.4g}")
         self._quiet = True
         try:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import functools
+import logging
 import socket
 import threading
+import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -15,9 +18,12 @@ from panel.viewable import Viewable
 from limitlab._core.law import Law
 from limitlab._core.registry import find_law, law_id
 from limitlab.errors import Refused
-from limitlab.show.explorer._address import FIRST, explorable, read, start
+from limitlab.show.explorer._address import FAILED, FIRST, explorable, read, start
+from limitlab.show.explorer._gate import LONGEST_MESSAGE, answer_long_requests, checked_handlers, ending_in_time
 from limitlab.show.explorer._page import Page
 from limitlab.show.explorer.jobs import Caps, Pool
+
+log = logging.getLogger(__name__)
 
 NOTEBOOK_HEIGHT = 760
 """Height of the page in a notebook, in pixels. Its columns scroll."""
@@ -35,17 +41,27 @@ def run(port: int, host: str, show: bool, caps: Caps | None, law: str | None, re
     """Serve until interrupted, with a separate page for every visitor. `ready` is called with the address."""
     first = law_id(find_law(law)) if law else FIRST
     pool = Pool(caps)
-    starting = threading.Thread(target=pool.warm, daemon=True)  # load the laws in the worker while this process loads them
+    starting = threading.Thread(
+        target=_warm, args=(pool,), daemon=True
+    )  # the worker loads the laws while this process loads them
     starting.start()
     try:
         server = _server(pool, first, port or _free_port(host), host)
         ready(f"http://{host}:{server.port}/")
         if show:
             server.io_loop.add_callback(server.show, "/")
-        server.run_until_shutdown()
+        server.start()
+        with ending_in_time(lambda: server.io_loop.add_callback_from_signal(server.io_loop.stop)):
+            server.io_loop.start()
+            pool.close()
+            server.stop()
     finally:
-        starting.join(timeout=20)
         pool.close()
+
+
+def _warm(pool: Pool) -> None:
+    with contextlib.suppress(OSError, EOFError, RuntimeError):  # the server ends while the worker starts
+        pool.warm()
 
 
 def _server(pool: Pool, first: str, port: int, host: str) -> Any:
@@ -54,17 +70,34 @@ def _server(pool: Pool, first: str, port: int, host: str) -> Any:
             f"{first} cannot be explored: the law has no numeric parameter for the horizontal axis, or no observable to draw"
         )
     pn.extension("mathjax", "filedropper")
+    pn.config.exception_handler = _left_out
+    logging.getLogger("tornado.access").setLevel(logging.ERROR)  # it would print every address that is refused
+    logging.getLogger("panel.reactive").setLevel(
+        logging.CRITICAL
+    )  # it would print tracebacks of errors that `_left_out` handles
     origins = [f"{name}:{port}" for name in (host, "localhost")] if host in LOOPBACK else ["*"]
     try:
-        return pn.serve(
-            {"/": lambda: page_of(pool, first)}, port=port, address=host, show=False, start=False, title="limitlab explorer", verbose=False,
-            websocket_origin=origins, websocket_max_message_size=int(pool.caps.upload_megabytes * 2e6) + 2_000_000,
-        )  # fmt: skip
+        with checked_handlers():
+            server = pn.serve(
+                {"/": lambda: page_of(pool, first)}, port=port, address=host, show=False, start=False, title="limitlab explorer",
+                verbose=False, websocket_origin=origins, websocket_max_message_size=LONGEST_MESSAGE,
+                check_unused_sessions_milliseconds=1000,
+            )  # fmt: skip
+        answer_long_requests(server._http)
+        return server
     except OSError as error:
         reason = error.strerror or error
         raise Refused(
             f"cannot serve at {host}, port {port} ({reason}): choose another --port, or 0 for any free port"
         ) from None
+
+
+def _left_out(error: BaseException) -> None:
+    """Handle an error of an action of the page, such as a value that a widget does not have."""
+    if isinstance(error, FAILED):
+        log.warning("a change of a visitor was left out: %s: %.200s", type(error).__name__, error)
+    else:
+        traceback.print_exception(error)
 
 
 def _free_port(host: str) -> int:
@@ -75,17 +108,35 @@ def _free_port(host: str) -> int:
 
 def page_of(pool: Pool, first: str) -> Any:
     """Return the page of a visitor in the state of the address."""
-    if pool.visitors >= pool.caps.visitors:
+    visits = pool.visits
+    if len(visits) >= pool.caps.visitors and not _expire_unconnected(visits):
         return pn.pane.Str(FULL)
     page = _new_page(pool, first)
-    pool.visitors += 1  # count only pages that could be made, because only these report their end
+    document = pn.state.curdoc
+    visit = object()
+    visits[visit] = document.session_context if document is not None else None  # only of a page that could be made
 
     def left(context: Any) -> None:
-        pool.visitors -= 1
+        visits.pop(visit, None)
         page.runner.close()
 
     pn.state.on_session_destroyed(left)
     return page.view
+
+
+def _expire_unconnected(visits: dict[object, Any]) -> bool:
+    """Free the place of the oldest page whose browser has not opened its socket. Return whether there was such a page.
+
+    A browser that opens its socket later gets a new page.
+    """
+    for visit, context in visits.items():
+        session = getattr(context, "session", None)
+        if session is None or session.destroyed or session.connection_count == 0:
+            if session is not None:
+                session.request_expiration()
+            del visits[visit]
+            return True
+    return False
 
 
 def _new_page(pool: Pool, first: str) -> Page:

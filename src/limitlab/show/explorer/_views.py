@@ -5,10 +5,7 @@ A `View` draws a mode of the page and starts its jobs. It uses the page through 
 
 from __future__ import annotations
 
-import csv
-import io
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -17,7 +14,6 @@ import panel as pn
 
 from limitlab._core.law import Law
 from limitlab._core.page import plain_symbol
-from limitlab.applied.forecast.tables import SEPARATORS
 from limitlab.errors import Refused
 from limitlab.plotting.panels import wide
 from limitlab.show.explorer import _plots as plots
@@ -25,15 +21,10 @@ from limitlab.show.explorer._address import EXPERIMENT_POINTS, Axis, State, live
 from limitlab.show.explorer.jobs import Message, Pool, Runner
 
 STYLE = (Path(__file__).parent / "style.css").read_text(encoding="utf-8")
+NAME = 60
+"""Largest number of characters of the name of an uploaded file."""
 QUICK_CELLS = 4000
 """Largest number of points of a phase diagram that is drawn at once, if a single call of the law computes all points."""
-ENDINGS = (".csv", ".tsv", ".txt")
-MOST_COLUMNS = 2000
-LOOKED_AT = 2000
-"""Number of rows that are checked for formulas."""
-
-_FORMULA = re.compile(r"\s*(=\s*\S|@\s*[A-Za-z]+\(|[+-]\s*([A-Za-z]+[(|!]|[A-Za-z]{1,3}\d))")
-"""Start of a formula in a spreadsheet. A sign before a number or a word is allowed."""
 
 
 class Desk(Protocol):
@@ -491,18 +482,21 @@ class ForecastView(View):
             self.target.options = []
             return
         name, content = list(event.new.items())[-1]
-        raw = content.encode() if isinstance(content, str) else bytes(content)
+        name, raw = name[:NAME], content.encode() if isinstance(content, str) else bytes(content)
         self.drop.value.clear()  # the page has its own copy, until the next file or the end of the visit
-        try:
-            columns = checked_table(name, raw, self.page.pool.caps.upload_megabytes)
-        except ValueError as error:
-            self.target.options = []
-            self.page.say(f"{name}: {error}", "refused")
-            return
-        self._file = (name, raw)
-        self.target.options = columns
-        self.target.value = columns[-1]
-        self.page.say(f"{name}: {len(columns)} columns. Choose the column to predict and press Forecast.")
+        self.target.options = []
+
+        def checked(message: Message) -> None:
+            if message.kind == "refused":
+                self.page.say(f"{name}: {message.value}", "refused")
+            elif message.kind == "result":
+                columns = message.value["columns"]
+                self._file = (name, raw)
+                self.target.options, self.target.value = columns, columns[-1]
+                self.page.say(f"{name}: {len(columns)} columns. Choose the column to predict and press Forecast.")
+
+        self.page.say(f"{name} is being checked")
+        self.page.runner.start("table", checked, name=name, content=raw, megabytes=self.page.pool.caps.upload_megabytes)
 
     def _draw(self, final: bool) -> None:
         self.words.object = plots.forecast_html(self.result)
@@ -517,7 +511,15 @@ class CappedDropper(pn.widgets.FileDropper):  # type: ignore[misc]
         self._most_bytes = most_bytes
 
     def _process_event(self, event: Any) -> None:
-        name, chunk = str(event.data.get("name", "")), event.data.get("data", b"")
+        data = event.data if isinstance(event.data, dict) else {}
+        name, chunk, number, total = (data.get(key) for key in ("name", "data", "chunk", "total_chunks"))
+        if event.event_name == "upload_event" and not (
+            isinstance(name, str) and isinstance(chunk, bytes) and type(number) is type(total) is int and "type" in data
+        ):
+            return  # no browser sends this
+        if not isinstance(name, str):
+            return
+        chunk = chunk if isinstance(chunk, bytes) else b""
         held = sum(len(part) for parts in self._file_buffer.values() for part in parts)
         if held + len(chunk) > self._most_bytes:
             self._file_buffer.clear()
@@ -525,74 +527,9 @@ class CappedDropper(pn.widgets.FileDropper):  # type: ignore[misc]
             self.value[name] = b"\0" * (self._most_bytes + 1)  # a placeholder that is rejected as too long
             self.param.trigger("value")
             return
-        if event.event_name == "upload_event" and event.data["chunk"] != 1 and name not in self._file_buffer:
+        if event.event_name == "upload_event" and number != 1 and name not in self._file_buffer:
             return  # ignore the rest of a rejected file
         super()._process_event(event)
-
-
-def checked_table(name: str, content: bytes, megabytes: float) -> list[str]:
-    """Return the names of the columns of an uploaded table. Raise `ValueError` if the file is not a table.
-
-    >>> checked_table("t.csv", b"a,b\\n1,2\\n", 5)
-    ['a', 'b']
-    >>> checked_table("t.csv", b"a,b\\n=1+1,2\\n", 5)
-    Traceback (most recent call last):
-        ...
-    limitlab.errors.Refused: the file contains spreadsheet formulas, such as '=1+1' in column 'a': replace them by their values
-    """
-    if len(content) > megabytes * 1e6:
-        raise Refused(
-            f"the file has {len(content) / 1e6:.1f} MB and the limit of the explorer is {megabytes:g} MB: give fewer rows, or use Python"
-        )
-    if not name.lower().endswith(ENDINGS):
-        raise Refused("the explorer reads text tables only: the name must end in .csv or .tsv (pickles are never read)")
-    if not content.strip():
-        raise Refused("the file is empty")
-    text = _text(content)
-    rows = _rows(text)
-    header = [field.strip() for field in rows[0]]
-    if len(rows) < 2 or len(header) < 2:
-        raise Refused("this is not a table: the first line must name at least two columns, and every further line is a row")
-    if len(header) > MOST_COLUMNS:
-        raise Refused(
-            f"the file has {len(header)} columns and the limit of the explorer is {MOST_COLUMNS}: give fewer columns, or use Python"
-        )
-    _refuse_formulas(header, rows)
-    return header
-
-
-def _text(content: bytes) -> str:
-    controls = sum(byte < 9 or 13 < byte < 32 for byte in content[:100_000])
-    if controls:
-        raise Refused("this is not a text file: save the table as CSV (pickles and spreadsheets are never read)")
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return content.decode("latin-1")
-
-
-def _rows(text: str) -> list[list[str]]:
-    lines = text.splitlines()[: LOOKED_AT + 1]
-    separator = max(SEPARATORS, key=lambda mark: _evenness(lines, mark))
-    try:
-        return [row for row in csv.reader(io.StringIO("\n".join(lines)), delimiter=separator) if row]
-    except csv.Error as error:
-        raise Refused(f"this cannot be read as a table: {error}") from None
-
-
-def _evenness(lines: Sequence[str], mark: str) -> tuple[bool, int]:
-    """Return whether a mark splits the first lines into equally many fields, and its number in the header."""
-    counts = {line.count(mark) for line in lines[:20] if line}
-    return len(counts) == 1 and max(counts) > 0, lines[0].count(mark)
-
-
-def _refuse_formulas(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    for row in rows:
-        for at, cell in enumerate(row):
-            if _FORMULA.match(cell):
-                column = header[at] if at < len(header) else str(at + 1)
-                shown = f"such as {cell.strip()[:40]!r} in column {column[:40]!r}"
-                raise Refused(f"the file contains spreadsheet formulas, {shown}: replace them by their values")
 
 
 VIEWS: Mapping[str, type[View]] = {

@@ -33,6 +33,7 @@ from limitlab.errors import ConvergenceError, NotComputable, Refused, TooCostly,
 from limitlab.lab.engines import CappedWorkers, WorkerDied, available_cores
 from limitlab.lab.grid import one_line
 from limitlab.show.explorer._address import dimension
+from limitlab.show.explorer._uploads import checked_table
 
 Array = NDArray[np.float64]
 Report = Callable[[Any, int, int], None]
@@ -182,12 +183,18 @@ def forecast(report: Report, name: str, content: bytes, target: str) -> dict[str
     }
 
 
+def table(report: Report, name: str, content: bytes, megabytes: float) -> dict[str, Any]:
+    """Return the names of the columns of an uploaded table."""
+    return {"columns": checked_table(name, content, megabytes)}
+
+
 JOBS: Mapping[str, Callable[..., dict[str, Any]]] = {
     "curve": curve,
     "experiment": experiment,
     "phase": phase,
     "compare": compare,
     "plan": plan,
+    "table": table,
     "forecast": forecast,
 }
 
@@ -307,7 +314,8 @@ class Pool:
         modules = [*dict.fromkeys(index()["laws"].values()), __name__]
         workers = self.caps.workers or max(4, available_cores())
         self.workers = CappedWorkers(workers, self.caps.megabytes, preload=modules)
-        self.visitors = 0
+        self.visits: dict[object, Any] = {}
+        """The open pages, with the contexts of their sessions."""
 
     def warm(self) -> None:
         """Start the process that workers are forked from, and the first worker."""

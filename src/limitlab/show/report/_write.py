@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from limitlab._core.arguments import explained
 from limitlab._core.draws import identity
 from limitlab._core.files import require_writable, write_whole
 from limitlab._core.law import Law
@@ -128,6 +129,7 @@ class Summary:
         return f"{self.passed} claims pass, {consistent}{self.missing} are not implemented, {self.laws} laws compared{weak}; {end}"
 
 
+@explained
 def write_report(
     path: str | Path,
     laws: Sequence[type[Law]] | None = None,
