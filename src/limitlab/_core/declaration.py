@@ -62,6 +62,7 @@ class Parameter:
     infinite: bool = False
     count: Count | None = None
     finer: float | None = None
+    added: bool = False
 
     @property
     def words(self) -> str:
@@ -138,6 +139,7 @@ def parameter(
     infinite: bool = False,
     count: Count | None = None,
     finer: float | None = None,
+    added: bool = False,
 ) -> Any:
     """Declare a parameter of a law.
 
@@ -166,6 +168,9 @@ def parameter(
     finer
         For a solver option, the factor by which its value is multiplied to make the prediction more accurate (2 for the points of
         a grid, 0.01 for a tolerance).
+    added
+        Whether the law had an earlier version without this parameter. At its default it then enters neither the random stream nor the
+        keys of stored results, so that both remain those of the earlier version.
 
     Examples
     --------

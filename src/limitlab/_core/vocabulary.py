@@ -20,6 +20,7 @@ PARAMETERS: dict[str, tuple[str, str]] = {
     "entries": ("law of the independent entries of the inputs", "z"),
     "eigenvalues": ("population eigenvalue of each group", "s_k"),
     "weights": ("share of each group", "w_k"),
+    "spectrum": ("population spectrum of the inputs", "H"),
     "spectrum_exponent": ("half the exponent of the eigenvalues", r"\alpha"),
     "density": ("density", r"\rho_0"),
     "labels": ("signal and noise of the labels, averaged in closed form or drawn", ""),

@@ -28,6 +28,7 @@ from pydantic import model_validator
 from limitlab._core.declaration import apportion
 from limitlab.errors import Refused
 from limitlab.laws import Draw, Experiment, Values, observable, parameter, shared
+from limitlab.laws._population import HasSpectrum, Population
 from limitlab.laws.classification.beside_best import Best, HasBayesError, best_classifier, require_isotropic_signal
 from limitlab.laws.classification.gaussian_score import TrueScore
 from limitlab.laws.classification.logistic_system import Existence, existence, solve_logistic
@@ -43,7 +44,7 @@ Array = NDArray[np.float64]
 TEST_INPUTS = 4096
 
 
-class LogisticCalibration(HasBayesError):
+class LogisticCalibration(HasSpectrum, HasBayesError):
     """With p predictors and n patients, are odds ratios inflated, are risks calibrated, and does the logistic fit exist at all?
 
     Examples
@@ -113,6 +114,15 @@ class LogisticCalibration(HasBayesError):
 
     @model_validator(mode="after")
     def _groups_and_signal(self) -> Self:
+        if self.spectrum is not None:
+            if self.signal_energy is not None:
+                raise Refused(
+                    f"signal_energy = {self.signal_energy} is not allowed together with spectrum: give the energies to the spectrum "
+                    "(Spectrum.with_energy)"
+                )
+            if not (self.spectrum.eigenvalues > 0).all():
+                raise Refused(f"spectrum = {self.spectrum!r} is not allowed: every eigenvalue must be above 0")
+            return self
         for name in ("weights", "signal_energy"):
             numbers = getattr(self, name)
             if numbers is not None and len(numbers) != len(self.eigenvalues):
@@ -131,21 +141,31 @@ class LogisticCalibration(HasBayesError):
 
     def energies(self) -> Array:
         """Return the squared norm of the coefficients in each group."""
+        return self.groups().energy
+
+    def groups(self, size: int | None = None) -> Population:
+        """Return eigenvalues, shares and energies of the groups or of the spectrum, in the limit or in `size` dimensions."""
+        if self.spectrum is not None:
+            atoms = self.spectrum if size is None else self.spectrum.at(size)
+            s, w, energy = atoms.eigenvalues, atoms.weights, atoms.energy
+            return Population(s, w, self.signal**2 * w / (w @ s) if energy is None else energy)
         s, w = np.asarray(self.eigenvalues), np.asarray(self.weights)
-        return self.signal**2 * w / (w @ s) if self.signal_energy is None else np.asarray(self.signal_energy)
+        energy = self.signal**2 * w / (w @ s) if self.signal_energy is None else np.asarray(self.signal_energy)
+        return Population(s, w / math.fsum(self.weights), energy)
 
     def truth(self) -> TrueScore:
         """Return the true score of the labels."""
-        signal = math.sqrt(float(np.dot(self.eigenvalues, self.energies())))
+        s, _, energy, _ = self.groups()
+        signal = math.sqrt(float(np.dot(s, energy)))
         if self.prevalence is None:
             return TrueScore(self.intercept, signal)
         return TrueScore(intercept_of(self.prevalence, signal), signal)
 
     def population(self) -> Groups:
         """Return the spectrum of the predictors and the signal in each group."""
-        variance = np.asarray(self.eigenvalues) * self.energies()
-        shares = np.asarray(self.weights) / math.fsum(self.weights)
-        return Groups(self.ratio, self.eigenvalues, tuple(shares.tolist()), tuple((variance / variance.sum()).tolist()))
+        s, shares, energy, _ = self.groups()
+        variance = s * energy
+        return Groups(self.ratio, tuple(s.tolist()), tuple(shares.tolist()), tuple((variance / variance.sum()).tolist()))
 
     def existence(self) -> Existence:
         """Return threshold and spread for the existence of the fit without a penalty."""
@@ -214,7 +234,8 @@ class LogisticCalibration(HasBayesError):
                 f"LogisticCalibration with ratio = {self.ratio:g} and no penalty has no fit to compare with the best possible: the ratio "
                 f"must be below {self.existence_threshold():.6g}, or the ridge above 0"
             )
-        require_isotropic_signal(self, np.asarray(self.eigenvalues) * self.energies(), np.asarray(self.weights))
+        s, shares, energy, _ = self.groups()
+        require_isotropic_signal(self, s * energy, shares if self.spectrum is not None else np.asarray(self.weights))
         return best_classifier(self, self.ratio, Labels(Link("logit"), truth.signal))
 
     # -- the experiment ---------------------------------------------------------------------------------------------------
@@ -227,10 +248,11 @@ class LogisticCalibration(HasBayesError):
         from scipy.special import expit
 
         p, n, truth = draw.size, draw.count("ratio"), self.truth()
-        counts = apportion(p, self.weights)
-        deviation = np.sqrt(np.repeat(self.eigenvalues, counts))
+        s, shares, energy, _ = self.groups(p)
+        counts = apportion(p, self.weights) if self.spectrum is None else np.round(shares * p).astype(int)
+        deviation = np.sqrt(np.repeat(s, counts))
         beta = np.zeros(p)  # by rotation inside a group, one direction has all the energy of the group
-        beta[np.cumsum(counts) - counts] = np.sqrt(self.energies())
+        beta[np.cumsum(counts) - counts] = np.sqrt(energy)
         X = draw.rng.standard_normal((n, p)) * deviation
         y = (draw.rng.random(n) < expit(truth.intercept + X @ beta)).astype(float)
         fit = fit_logistic(X, y, self.ridge, self.fit_intercept)

@@ -24,7 +24,7 @@ from pydantic import model_validator
 from limitlab._core.cost import Cost
 from limitlab.errors import Refused, UnreachableTarget
 from limitlab.laws import Draw, Experiment, Law, Values, parameter
-from limitlab.laws.scaling._spectrum import Spectrum, power_law, ridge_of_width
+from limitlab.laws.scaling._spectrum import Modes, power_law, ridge_of_width
 
 __all__ = ["RidgeScaling"]
 
@@ -47,7 +47,7 @@ class Rates(NamedTuple):
     width: float
 
 
-def risk(spectrum: Spectrum, samples: float, width: float, ridge: float, noise: float) -> dict[str, float]:
+def risk(spectrum: Modes, samples: float, width: float, ridge: float, noise: float) -> dict[str, float]:
     """Return every observable at one set of parameters, equation (1).
 
     >>> values = risk(power_law(1.0, 0.3, 3000.0), 300, 100, 0.0, 0.1)
@@ -81,7 +81,7 @@ def _over(value: float, gap: float) -> float:
     return 0.0 if value == 0 else value / gap if gap > 1e-14 else math.inf
 
 
-def effective_ridge(spectrum: Spectrum, samples: float, width: float, ridge: float) -> float:
+def effective_ridge(spectrum: Modes, samples: float, width: float, ridge: float) -> float:
     """Return the root kappa of kappa (1 - df1/n) (1 - df1/N) = ridge with df1 < min(n, N)."""
     from scipy.optimize import brentq
 
@@ -179,7 +179,7 @@ class RidgeScaling(Law):
         return self
 
     @property
-    def spectrum(self) -> Spectrum:
+    def spectrum(self) -> Modes:
         """The groups of the spectrum."""
         return power_law(self.spectrum_exponent, self.target_exponent, self.latent_dimension)
 

@@ -28,7 +28,7 @@ from limitlab.errors import Refused
 from limitlab.laws import Draw, Experiment, Law, Values, observable, parameter, shared
 from limitlab.laws.online_sgd.second_moments import largest_step
 from limitlab.laws.scaling import _spectrum as generating
-from limitlab.laws.scaling._spectrum import Spectrum, power_law
+from limitlab.laws.scaling._spectrum import Modes, power_law
 from limitlab.models.streams import least_squares_runs
 
 __all__ = ["PowerLawScaling"]
@@ -159,7 +159,7 @@ class PowerLawScaling(Law):
         return self
 
     @property
-    def spectrum(self) -> Spectrum:
+    def spectrum(self) -> Modes:
         """The groups of the spectrum."""
         return power_law(self.spectrum_exponent, self.target_exponent, self.latent_dimension)
 

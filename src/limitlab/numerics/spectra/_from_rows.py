@@ -1,0 +1,109 @@
+"""Estimate of a population spectrum from rows, without the bias of the sample spectrum.
+
+The sample eigenvalues of n rows in p dimensions are spread out more than the eigenvalues of the population. The deterministic equivalent
+removes this bias. With the kernel matrix G = XX'/n and a ridge lambda > 0 put
+
+    1/kappa = tr (G + lambda)^{-1} / n.                                                                   (1)
+
+Then, up to errors of order 1/n (docs/theory/ridge.md, eq. 1, and docs/theory/early_stopping.md, eq. 5),
+
+    (p/n) sum_k w_k s_k / (s_k + kappa) = 1 - lambda/kappa,                                                (2)
+    y'(G + lambda)^{-1} y / n = sum_k b_k s_k / (s_k + kappa) + tau^2 / kappa.                              (3)
+
+The left side of (2) is linear in the weights w_k of eigenvalues s_k on a grid, and the right side of (3) is linear in the energies b_k
+and the variance tau^2 of the noise. Both are solved by least squares with coefficients of at least 0, for many ridges at once.
+
+The error is estimated by random halves of the rows. An average over all rows is the mean of the averages over two halves. The estimate
+from one half therefore differs from the estimate from all rows by one standard error of the latter.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from limitlab._core.checks import array, refuse, whole
+from limitlab.errors import Refused
+from limitlab.numerics.spectra._population import Spectrum, _made, disagreement
+
+Array = NDArray[np.float64]
+
+LEAST_ROWS = 40
+RIDGES = 60  # number of ridges in equations (2) and (3)
+GRID = 120  # number of eigenvalues on the grid, spaced geometrically
+HALVES = 4
+WORST_ERROR = 0.15  # largest estimated relative error of an estimate that is not refused
+NOTHING = 1e-12  # sample eigenvalues below this share of the largest count as 0
+TOTAL_WEIGHT = 10.0  # weight of the equations for the sum of the weights and for the trace
+
+
+def estimated(rows: ArrayLike, labels: ArrayLike | None, seed: int) -> Spectrum:
+    """Return the estimate of `Spectrum.from_rows`."""
+    X = array("rows", rows, shape=("n", "p"))
+    y = None if labels is None else array("labels", labels, shape=(len(X),), remedy="give one label for each row")
+    n = len(X)
+    refuse(n < LEAST_ROWS, f"rows of shape {X.shape} is not allowed: must have at least {LEAST_ROWS} rows")
+    refuse(not (np.ptp(X, axis=0) > 0).any(), "rows is not allowed: must have a column that varies")
+    rng = np.random.default_rng([whole("seed", seed, least=0), *X.shape])
+    made, _ = _estimate(X, y)
+    halves = [np.sort(rng.permutation(n)[: n // 2]) for _ in range(HALVES)]
+    parts = [_estimate(X[half], None if y is None else y[half]) for half in halves]
+    made.variants, made.name = tuple(part for part, _ in parts), "estimated"
+    error = disagreement(made, max(least for _, least in parts))
+    if not error <= WORST_ERROR:
+        raise Refused(
+            f"rows of shape {X.shape} is not allowed: estimates from random halves of the rows differ by {error:.0%} of an integral "
+            f"over the spectrum, and at most {WORST_ERROR:.0%} is accepted; use more rows, or remove rows of extreme norm"
+        )
+    return made
+
+
+def _estimate(X: Array, y: Array | None) -> tuple[Spectrum, float]:
+    """Return the atoms that solve (2), with the energies that solve (3), and the least kappa of these equations."""
+    from scipy.optimize import nnls
+
+    centred = X - X.mean(axis=0)
+    n, p = len(X) - 1, X.shape[1]  # the mean costs one row
+    left, singular, _ = np.linalg.svd(centred, full_matrices=False)
+    values = singular**2 / n
+    positive = values > NOTHING * values[0]
+    values, left = values[positive], left[:, positive]
+    null = n - values.size  # dimension of the rows' space that the columns do not reach
+
+    ridges = np.geomspace(1e-4 * values.mean() if null == 0 else 1e-3 * values.min(), 30 * values[0], RIDGES)
+    kappa = n / ((1 / (values + ridges[:, None])).sum(axis=1) + null / ridges)  # (1)
+    grid = _grid(values, kappa, n, null)
+    shares = p / n * grid / (grid + kappa[:, None])
+    ones, mean = np.ones((1, grid.size)), grid[None] / values.sum() * p
+    table = np.concatenate([shares, TOTAL_WEIGHT * ones, TOTAL_WEIGHT * mean])
+    weights = nnls(table, np.r_[1 - ridges / kappa, TOTAL_WEIGHT, TOTAL_WEIGHT], maxiter=50 * GRID)[0]  # (2)
+    used = weights > 1e-9
+    s, w = grid[used], weights[used] / weights[used].sum()
+    if y is None:
+        return _made(s, w, None, None), float(kappa.min())
+    target = y - y.mean()
+    along = (left.T @ target) ** 2 / n
+    rest = max(float(target @ target) / n - float(along.sum()), 0.0)
+    forms = (along / (values + ridges[:, None])).sum(axis=1) + rest / ridges  # left side of (3)
+    parts = np.concatenate([s / (s + kappa[:, None]), 1 / kappa[:, None]], axis=1)
+    solution = nnls(parts * kappa[:, None], forms * kappa, maxiter=50 * GRID)[0]
+    made = _made(s, w, solution[:-1], None)
+    made.label_noise = float(np.sqrt(solution[-1]))
+    return made, float(kappa.min())
+
+
+def _grid(values: Array, kappa: Array, n: int, null: int) -> Array:
+    """Return 0, a geometric grid of population eigenvalues, and the population eigenvalues that belong to separate sample eigenvalues."""
+    low = min(0.3 * values.min(), values.mean()) if null else 0.3 * max(kappa.min(), values.min())
+    grid = np.geomspace(low, 1.2 * values[0], GRID)
+    separate = []
+    for i, value in enumerate(values[: min(len(values), n // 4)]):
+        others = np.delete(values, i)
+        gap = np.min(np.abs(others - value), initial=np.inf)
+        if gap > 3 * value * np.sqrt(2 / n):
+            companion = float((1 / (others - value)).sum() - null / value) / n
+            if companion < 0:
+                separate.append(-1 / companion)
+    return np.unique(np.concatenate([[0.0], grid, np.array(separate, dtype=float)]))
+
+
