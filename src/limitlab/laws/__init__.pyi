@@ -71,6 +71,7 @@ from .kernels.layers.layer import Serial as Serial
 from .online_sgd.large_deviation import SgdLargeDeviation as SgdLargeDeviation
 from .attention.single_cluster import SingleCluster as SingleCluster
 from .regression.singular_kernel import SingularKernelSmoother as SingularKernelSmoother
+from ._author import Spectrum as Spectrum
 from .online_sgd.spiked_tensor import SpikedTensor as SpikedTensor
 from .online_sgd.spiked_tensor import SpikedTensorDiffusion as SpikedTensorDiffusion
 from .spectra.square_matrix import SquareMatrixEdge as SquareMatrixEdge
@@ -215,6 +216,7 @@ __all__ = [
     "SgdLargeDeviation",
     "SingleCluster",
     "SingularKernelSmoother",
+    "Spectrum",
     "SpikedTensor",
     "SpikedTensorDiffusion",
     "SquareMatrixEdge",

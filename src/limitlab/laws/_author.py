@@ -6,6 +6,7 @@ from limitlab._core.draws import Draw
 from limitlab._core.law import Law, Values
 from limitlab._core.registry import all_laws, find_law, load_laws
 from limitlab._core.results import CLOSED_FORM
+from limitlab.numerics.spectra import Spectrum
 
 __all__ = [
     "CLOSED_FORM",
@@ -13,6 +14,7 @@ __all__ = [
     "Draw",
     "Experiment",
     "Law",
+    "Spectrum",
     "Values",
     "all_laws",
     "find_law",

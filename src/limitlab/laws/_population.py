@@ -53,12 +53,14 @@ class HasSpectrum(Law):
         for name in self.replaced_by_spectrum():
             if getattr(self, name) != fields[name].default:
                 raise Refused(
-                    f"{name} = {getattr(self, name)!r} is not allowed together with spectrum: the spectrum has the eigenvalues, the weights "
-                    f"and the energies (Spectrum.groups); leave {name} out"
+                    f"{name} = {getattr(self, name)!r} is not allowed together with spectrum, which has eigenvalues, weights and energies; "
+                    f"leave {name} out (Spectrum.groups makes a spectrum from groups)"
                 )
         energy = self.spectrum.energy
         if energy is not None and not (energy * self.spectrum.eigenvalues).any():
-            raise Refused(f"spectrum = {self.spectrum!r} is not allowed: its energy must be above 0 in a direction that varies")
+            raise Refused(
+                f"spectrum = {self.spectrum!r} is not allowed: its energy must be above 0 in a direction that varies"
+            )
         if self.spectrum.test is not None and not self.reads_test_variance():
             raise Refused(
                 f"spectrum = {self.spectrum!r} is not allowed: {type(self).__name__} has test inputs with the covariance of the training "

@@ -163,7 +163,7 @@ class MaxMargin(HasSpectrum, LabelledLaw, HasBayesError):
     def best_possible(self) -> Best:
         """Return the best classifier on the same samples."""
         if self.spectrum is not None:
-            s, w, variance = _scored(self.spectrum)
+            _, w, variance = _scored(self.spectrum)
             with np.errstate(divide="ignore"):
                 require_isotropic_signal(self, variance, w)
         return best_classifier(self, self.ratio, self.labels)

@@ -95,7 +95,9 @@ class MultiPassLeastSquares(LinearModel):
 
     @model_validator(mode="after")
     def _short_enough(self) -> Self:
-        most = min(self.largest_step(), 1 / float(right_edge(self.population.eigenvalues, self.ratio * self.population.shares)))
+        most = min(
+            self.largest_step(), 1 / float(right_edge(self.population.eigenvalues, self.ratio * self.population.shares))
+        )
         if not self.step < most:
             raise Refused(
                 f"step = {self.step:g} is not allowed: must be below {most:.6g}, the smaller of largest_step(), which grows with the "

@@ -31,8 +31,8 @@ from pydantic import model_validator
 
 from limitlab.errors import Refused
 from limitlab.laws import CLOSED_FORM, Draw, Values, observable, parameter, shared
-from limitlab.laws.classification.beside_best import Best
 from limitlab.laws._population import Population
+from limitlab.laws.classification.beside_best import Best
 from limitlab.laws.regression.linear_model import LinearModel, spectrum
 from limitlab.models.designs import Filter, ridge_filter
 from limitlab.numerics.equivalents import (
@@ -325,8 +325,8 @@ class Ridge(LinearModel):
             return self
         if self.spectrum is not None:
             raise Refused(
-                f"test_eigenvalues = {self.test_eigenvalues} is not allowed together with spectrum: give the variances of the test inputs to "
-                "the spectrum, Spectrum.with_test"
+                f"test_eigenvalues = {self.test_eigenvalues} is not allowed together with spectrum: give these variances to the "
+                "spectrum (Spectrum.with_test)"
             )
         if len(self.test_eigenvalues) != len(self.eigenvalues):
             raise Refused(
@@ -339,7 +339,9 @@ class Ridge(LinearModel):
     def population(self) -> Population:
         """Eigenvalues, shares and energies of the groups or of the spectrum, and the variances of the test inputs."""
         whole = super().population
-        return whole if self.test_eigenvalues is None else whole._replace(test=np.asarray(self.test_eigenvalues, dtype=float))
+        return (
+            whole if self.test_eigenvalues is None else whole._replace(test=np.asarray(self.test_eigenvalues, dtype=float))
+        )
 
     def null_error(self) -> float:
         """Return the test error of predicting zero, which is the variance of the signal plus the variance of the noise."""
@@ -376,7 +378,10 @@ class Ridge(LinearModel):
         energy, unit = float(np.sum(population.energy)), _unit_energy(population.energy, population.shares)
         total, nothing = np.where(np.isnan(distance), energy, distance**2), np.zeros_like(unit)
         shrinkage = ridge_filter(design.values, lam)
-        bias, variance = total * design.bias(shrinkage, unit, population.test), design.variance(shrinkage, tau, population.test)
+        bias, variance = (
+            total * design.bias(shrinkage, unit, population.test),
+            design.variance(shrinkage, tau, population.test),
+        )
         moved = total * design.coefficient_norm(shrinkage, unit, 0.0) + design.coefficient_norm(shrinkage, nothing, tau)
         from_start = energy + total * (1 - 2 * design.overlap(shrinkage, unit)) + moved
         left = design.left_over(shrinkage)

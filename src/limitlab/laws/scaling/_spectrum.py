@@ -7,15 +7,20 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import model_validator
 
+from limitlab.errors import Refused
+from limitlab.laws import parameter
+from limitlab.laws._population import HasSpectrum
 from limitlab.numerics.contours import FEW as FEW
 from limitlab.numerics.contours import coefficients
 from limitlab.numerics.equivalents import learned, resolvent_ridge, right_edge, unlearned
 from limitlab.numerics.roots import bracketed_root
+from limitlab.numerics.spectra import Spectrum as Population
 from limitlab.numerics.spectra._power_law import Modes, power_law_modes
 
 Array = NDArray[np.float64]
@@ -29,6 +34,79 @@ def power_law(alpha: float, beta: float, modes: float) -> Modes:
     331
     """
     return power_law_modes(alpha, beta, modes)
+
+
+class ModesLaw(HasSpectrum):
+    """Base class of laws with V modes, whose eigenvalues and target are power laws or those of a spectrum."""
+
+    spectrum_exponent: float = parameter(1.0, note="eigenvalues j^(-2 alpha)", above=0, most=6)
+    target_exponent: float = parameter(0.3, note="coefficients j^(-beta)", least=0, most=6)
+    latent_dimension: float = parameter(500.0, note="inf only for alpha > 1/2", least=2, scale="log", infinite=True)
+
+    @classmethod
+    def replaced_by_spectrum(cls) -> tuple[str, ...]:
+        """Return the two exponents."""
+        return ("spectrum_exponent", "target_exponent")
+
+    @model_validator(mode="after")
+    def _finite_trace(self) -> Self:
+        if math.isinf(self.latent_dimension) and (self.spectrum is not None or not 2 * self.spectrum_exponent > 1):
+            cause = (
+                "with a spectrum, whose weights are shares of the modes; choose a finite number of modes"
+                if self.spectrum is not None
+                else f"for spectrum_exponent = {self.spectrum_exponent:g}: the trace is infinite; choose a finite number of modes, or an "
+                "exponent above 0.5"
+            )
+            raise Refused(f"latent_dimension = inf is not allowed {cause}")
+        return self
+
+    @property
+    def modes(self) -> Modes:
+        """The groups of modes."""
+        if self.spectrum is None:
+            return power_law(self.spectrum_exponent, self.target_exponent, self.latent_dimension)
+        return modes_of(self.spectrum, self.latent_dimension)
+
+    def drawn_modes(self) -> tuple[Array, Array, Array]:
+        """Return the standard deviation, the variance and the target coefficient of every mode of an experiment."""
+        if math.isinf(self.latent_dimension):
+            raise Refused("latent_dimension = inf is not allowed in a simulation: choose a finite value")
+        count = round(self.latent_dimension)
+        if self.spectrum is None:
+            j = np.arange(1.0, count + 1)
+            return j**-self.spectrum_exponent, j ** (-2 * self.spectrum_exponent), j**-self.target_exponent
+        at = self.spectrum.at(count)
+        s, _, energy = modes_of(at, float(count))
+        counts = at.counts(count)
+        variances = np.repeat(s, counts)
+        return np.sqrt(variances), variances, np.sqrt(np.repeat(energy / counts, counts))
+
+    def whole_modes(self) -> Self:
+        """Return the law with the spectrum of an experiment, which has one eigenvalue per mode."""
+        if self.spectrum is None or math.isinf(self.latent_dimension):
+            return self
+        return self.replace(spectrum=self.spectrum.at(round(self.latent_dimension)))
+
+    def require_power_laws(self, what: str) -> None:
+        """Raise `Refused` if the law has a spectrum, for results about power laws only."""
+        if self.spectrum is not None:
+            raise Refused(
+                f"{what} of {type(self).__name__} are not defined for a spectrum: they are exponents of power laws; leave spectrum out"
+            )
+
+
+def modes_of(spectrum: Population, modes: float) -> Modes:
+    """Return the groups of a spectrum with V modes. Without energies the target has the norm 1 and is spread evenly.
+
+    >>> from limitlab.numerics.spectra import Spectrum
+    >>> modes_of(Spectrum.groups([4.0, 1.0], [0.2, 0.8]), 10.0).counts.tolist()
+    [8.0, 2.0]
+    """
+    s, w = spectrum.eigenvalues, spectrum.weights
+    spikes = w == 0
+    counts = np.where(spikes, 1.0, w * (modes - spikes.sum()))
+    counts[np.argmax(counts)] += modes - counts.sum()  # a rounding error would make the number of modes differ from V
+    return Modes(s, counts, w if spectrum.energy is None else spectrum.energy)
 
 
 # -- SGD on random projections of a power-law spectrum, by generating functions that are inverted on contours ----------

@@ -84,8 +84,8 @@ class SampleCovariance(HasSpectrum, SpectralLaw):
         if self.spectrum is not None:
             if (self.spectrum.weights == 0).any():
                 raise Refused(
-                    f"spectrum = {self.spectrum!r} is not allowed: the law describes the bulks, and a spike is an outlier; leave the spikes out "
-                    "and use outlier(spike)"
+                    f"spectrum = {self.spectrum!r} is not allowed: the law describes the bulks, and a spike is an outlier; "
+                    "leave the spikes out and use outlier(spike)"
                 )
             return self
         if len(self.weights) != len(self.eigenvalues):

@@ -105,5 +105,3 @@ def _grid(values: Array, kappa: Array, n: int, null: int) -> Array:
             if companion < 0:
                 separate.append(-1 / companion)
     return np.unique(np.concatenate([[0.0], grid, np.array(separate, dtype=float)]))
-
-

@@ -119,9 +119,7 @@ class Spectrum:
     # -- the kinds ------------------------------------------------------------------------------------------------------
 
     @classmethod
-    def groups(
-        cls, eigenvalues: ArrayLike, weights: ArrayLike, *, energy: Energy = None, test: Energy = None
-    ) -> Spectrum:
+    def groups(cls, eigenvalues: ArrayLike, weights: ArrayLike, *, energy: Energy = None, test: Energy = None) -> Spectrum:
         """Return a spectrum with a few eigenvalues and the share of the directions of each. The shares must add up to 1.
 
         `energy` is the squared norm of the target's coefficients, one number per eigenvalue, or one number for all directions together,
@@ -132,8 +130,14 @@ class Spectrum:
         [0.5, 0.5]
         """
         s, w = _numbers("eigenvalues", eigenvalues), _numbers("weights", weights)
-        refuse(len(s) != len(w), f"weights has {len(w)} entries, which is not allowed: must have one for each of {len(s)} eigenvalues")
-        refuse((w <= 0).any(), f"weights = {w.min():g} is not allowed: must be above 0 (with_spikes adds directions of weight 0)")
+        refuse(
+            len(s) != len(w),
+            f"weights has {len(w)} entries, which is not allowed: must have one for each of {len(s)} eigenvalues",
+        )
+        refuse(
+            (w <= 0).any(),
+            f"weights = {w.min():g} is not allowed: must be above 0 (with_spikes adds directions of weight 0)",
+        )
         refuse(
             abs(w.sum() - 1) > SUM_ERROR,
             f"weights = {_brief(w)} is not allowed: they add up to {w.sum():.10g} and must add up to 1; divide them by their sum",
@@ -166,7 +170,10 @@ class Spectrum:
         """
         exponent, modes = number("exponent", exponent, least=0, most=12), whole("modes", modes, least=2, most=10**12)
         b = 0.0 if target_exponent is None else number("target_exponent", target_exponent, least=0, most=6)
-        refuse(target_exponent is not None and energy is not None, "energy is not allowed together with target_exponent: give one of them")
+        refuse(
+            target_exponent is not None and energy is not None,
+            "energy is not allowed together with target_exponent: give one of them",
+        )
         part = power_law_modes(exponent / 2, b, float(modes))
         given: Energy = energy if target_exponent is None else part.energy
         made = _made(part.eigenvalues, part.counts / part.counts.sum(), given, None)
@@ -199,7 +206,9 @@ class Spectrum:
         b = number("high", high, above=a, remedy="cut an unbounded density where its share of the trace is negligible")
         points = np.array([point for point, _ in atoms], dtype=float)
         shares = np.array([share for _, share in atoms], dtype=float)
-        refuse((points < 0).any() or (shares <= 0).any(), "atoms is not allowed: must hold pairs (eigenvalue >= 0, weight > 0)")
+        refuse(
+            (points < 0).any() or (shares <= 0).any(), "atoms is not allowed: must hold pairs (eigenvalue >= 0, weight > 0)"
+        )
 
         def mass(s: Array) -> Array:
             return _values(density, s, "density")
@@ -282,8 +291,8 @@ class Spectrum:
         """Return the spectrum, and its variants, with another energy or other variances of the test inputs."""
         if self.variants and np.ndim(value) > 0:
             raise Refused(
-                f"{name} is not allowed as a list for this spectrum: its atoms are nodes of an integral; give a number or a function of the "
-                "eigenvalue"
+                f"{name} is not allowed as a list for this spectrum, whose atoms are nodes of an integral; give a number or a "
+                "function of the eigenvalue"
             )
 
         def changed(part: Spectrum) -> Spectrum:
@@ -319,7 +328,11 @@ class Spectrum:
                 ]
             )  # fmt: skip
             made = _made(
-                np.concatenate([part.eigenvalues, spikes]), np.concatenate([part.weights, 0 * spikes]), total, tested, merge=False
+                np.concatenate([part.eigenvalues, spikes]),
+                np.concatenate([part.weights, 0 * spikes]),
+                total,
+                tested,
+                merge=False,
             )
             made._error, made.label_noise = part._error, part.label_noise
             return made
@@ -472,11 +485,14 @@ def _values(function: Function, points: Array, name: str) -> Array:
         values = np.asarray(function(points), dtype=float)
         values = np.broadcast_to(values, points.shape)
     except Exception as error:
-        raise Refused(f"{name} = {function!r} is not allowed: it failed on an array ({error}); try numpy.vectorize") from error
+        raise Refused(
+            f"{name} = {function!r} is not allowed: it failed on an array ({error}); try numpy.vectorize"
+        ) from error
     if not np.isfinite(values).all() or (values < 0).any():
         first = int(np.argmax(~(np.isfinite(values) & (values >= 0))))
         raise Refused(
-            f"{name} = {function!r} is not allowed: its value at {points[first]:.6g} is {values[first]:.6g} and must be finite and at least 0"
+            f"{name} = {function!r} is not allowed: its value at {points[first]:.6g} is {values[first]:.6g} and must be finite "
+            "and at least 0"
         )
     return values
 
@@ -490,13 +506,19 @@ def _per_atom(name: str, given: Any, s: Array, w: Array) -> Array | None:
         return np.array(values * w if name == "energy" else values, dtype=float)
     values = np.asarray(given, dtype=float)
     if values.ndim == 0:
-        refuse(name == "test", f"test = {given!r} is not allowed: must be one number per eigenvalue or a function of the eigenvalue")
+        refuse(
+            name == "test",
+            f"test = {given!r} is not allowed: must be one number per eigenvalue or a function of the eigenvalue",
+        )
         values = float(values) * w
     refuse(
         values.shape != s.shape,
         f"{name} of shape {values.shape} is not allowed: must have one entry for each of the {len(s)} eigenvalues",
     )
-    refuse(not (np.isfinite(values) & (values >= 0)).all(), f"{name} = {_brief(values)} is not allowed: must be finite and at least 0")
+    refuse(
+        not (np.isfinite(values) & (values >= 0)).all(),
+        f"{name} = {_brief(values)} is not allowed: must be finite and at least 0",
+    )
     return np.array(values, dtype=float)
 
 
@@ -531,7 +553,9 @@ def _from_text(text: str) -> Spectrum:
         try:
             exponent, *rest = (float(part) for part in numbers)
         except ValueError:
-            raise Refused(f"spectrum = {text!r} is not allowed: must be 'power:EXPONENT' or 'power:EXPONENT:MODES'") from None
+            raise Refused(
+                f"spectrum = {text!r} is not allowed: must be 'power:EXPONENT' or 'power:EXPONENT:MODES'"
+            ) from None
         modes: Any = rest[0] if rest else DEFAULT_MODES
         return Spectrum.power_law(exponent, modes, target_exponent=rest[1] if len(rest) > 1 else None)
     if text.strip().lower().endswith(".csv"):
@@ -573,7 +597,10 @@ def _from_record(content: Mapping[str, Any]) -> Spectrum:
         f"spectrum = {_brief(dict(content))} is not allowed: the record must have eigenvalues and weights, and may have energy and test",
     )
     s, w = _numbers("eigenvalues", content["eigenvalues"]), _numbers("weights", content["weights"])
-    refuse(len(s) != len(w) or abs(w.sum() - 1) > SUM_ERROR, "weights is not allowed: must have one entry per eigenvalue and add up to 1")
+    refuse(
+        len(s) != len(w) or abs(w.sum() - 1) > SUM_ERROR,
+        "weights is not allowed: must have one entry per eigenvalue and add up to 1",
+    )
     made = _made(s, w, content.get("energy"), content.get("test"), merge=False)
     made.variants = tuple(Spectrum(part) for part in content.get("variants", ()))
     made._error = number("error", content.get("error", 0.0), least=0)
@@ -612,8 +639,8 @@ def _panels_of(
         )  # fmt: skip
     if not (info.success or error < 1e-8):
         raise Refused(
-            f"{what} is not allowed: its integrals do not converge (the largest error is {error:.1e}), because the trace is infinite or the "
-            "function varies too fast; cut off the largest eigenvalues, or give a list of eigenvalues"
+            f"{what} is not allowed: its integrals do not converge (the largest error is {error:.1e}), because the trace is infinite or "
+            "the function varies too fast; cut off the largest eigenvalues, or give a list of eigenvalues"
         )
     edges = np.asarray(info.intervals)
     edges = edges[np.argsort(edges[:, 0])]
@@ -737,5 +764,3 @@ def _binned(spectrum: Spectrum, bulk: NDArray[np.bool_], parts: int, size: int) 
         None if energy is None else column(energy / np.diff(levels)) / parts,
         None if test is None else column(test),
     )
-
-
