@@ -712,4 +712,6 @@ def _reason(meta: Parameter, error: ValidationError) -> str:
     """Return why pydantic refused a value. If a number was required, the reason states the allowed numbers."""
     first = error.errors()[0]
     wanted = {"float": "must be a number", "int": "must be a whole number"}.get(first["type"].split("_")[0])
-    return first["msg"].lower() if wanted is None else ", ".join([wanted, *([meta.allowed] if meta.bounded else [])])
+    plain_text = first["msg"]
+    plain_text = plain_text[:1].lower() + plain_text[1:]  # names of classes keep their capitals
+    return plain_text if wanted is None else ", ".join([wanted, *([meta.allowed] if meta.bounded else [])])

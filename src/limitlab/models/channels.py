@@ -22,7 +22,7 @@ from limitlab._core.checks import array, number, refuse
 from limitlab.errors import ConvergenceError, Refused
 from limitlab.models.functions import record
 from limitlab.numerics.gaussian import find_kinks
-from limitlab.numerics.quadrature import between_kinks, panel_rule
+from limitlab.numerics.quadrature import between_kinks
 
 __all__ = ["CoefficientPrior", "OutputChannel"]
 
@@ -96,7 +96,9 @@ def _called(what: str, function: Callable[..., Any], *arguments: Array, shape: t
     except Exception as error:
         raise Refused(f"{what} = {function!r} is not allowed: it failed on arrays of shape {shape} ({error})") from error
     if np.isnan(values).any() or (values == np.inf).any():
-        raise Refused(f"{what} = {function!r} is not allowed: it must return numbers below infinity, and it returned NaN or inf")
+        raise Refused(
+            f"{what} = {function!r} is not allowed: it must return numbers below infinity, and it returned NaN or inf"
+        )
     return values
 
 
@@ -132,6 +134,7 @@ class OutputChannel(FromFunctions):
     """
 
     WORD = "channel"
+    ALLOWED = "an OutputChannel (in Python)"
     HOW = (
         "a name, or a channel made by OutputChannel.from_link(function, noise), OutputChannel.from_probability(function) or "
         "OutputChannel.from_log_likelihood(log_likelihood, sampler)"
@@ -148,7 +151,9 @@ class OutputChannel(FromFunctions):
         raise Refused(f"channel is not allowed: must be {self.HOW}")
 
     @classmethod
-    def from_link(cls, function: Callable[[Array], Any], noise: float, kinks: Sequence[float] | None = None) -> OutputChannel:
+    def from_link(
+        cls, function: Callable[[Array], Any], noise: float, kinks: Sequence[float] | None = None
+    ) -> OutputChannel:
         """Return the channel y = function(z) + noise of this standard deviation.
 
         Parameters
@@ -170,12 +175,12 @@ class OutputChannel(FromFunctions):
         values = _called("function", function, SCORES, shape=SCORES.shape)
         refuse(not np.isfinite(values).all(), f"function = {function!r} is not allowed: its values must be finite")
         places = _kinks("function", function) if kinks is None else tuple(float(kink) for kink in kinks)
-        return _finished(cls, dict(form="link", function=function, noise=tau), None, places, record(function, values, np.array([tau])))
+        return _finished(
+            cls, dict(form="link", function=function, noise=tau), None, places, record(function, values, np.array([tau]))
+        )
 
     @classmethod
-    def from_probability(
-        cls, function: Callable[[Array], Any], kinks: Sequence[float] | None = None
-    ) -> OutputChannel:
+    def from_probability(cls, function: Callable[[Array], Any], kinks: Sequence[float] | None = None) -> OutputChannel:
         """Return the channel of labels -1 and +1, where the label is +1 with the probability function(z).
 
         >>> OutputChannel.from_probability(lambda z: 1.0 * (z > 0)).kinks
@@ -224,7 +229,9 @@ class OutputChannel(FromFunctions):
 1.7724539 and must be 1; subtract the logarithm of the integral
         """
         values = None if labels is None else array("labels", labels, shape=("k",))
-        refuse(values is not None and len(np.unique(values)) != len(values), "labels is not allowed: must be different numbers")
+        refuse(
+            values is not None and len(np.unique(values)) != len(values), "labels is not allowed: must be different numbers"
+        )
         options = None if values is None else tuple(np.sort(values).tolist())
         probe = np.array([-1.3, 0.2, 0.9]) if options is None else np.array(options)
         table = _called("log_likelihood", log_likelihood, probe[:, None], SCORES[None], shape=(probe.size, SCORES.size))
@@ -318,7 +325,9 @@ class OutputChannel(FromFunctions):
     def score_rule(self, mean: Array, spread: float, order: int = ORDER) -> tuple[Array, Array]:
         """Return nodes w and weights of Gaussian averages of functions of mean + spread w, one row per mean."""
         panels = math.ceil(2 * REACH * max(0.5, spread / self.length))
-        return between_kinks(self.kinks, mean, spread, panels=max(panels // (len(self.kinks) + 1), 5), order=order, reach=REACH)
+        return between_kinks(
+            self.kinks, mean, spread, panels=max(panels // (len(self.kinks) + 1), 5), order=order, reach=REACH
+        )
 
     def as_probability(self) -> Callable[[Array], Array]:
         """Return P(y = +1 | z) as a function, for labels -1 and +1."""
@@ -359,7 +368,9 @@ def _remade(
 def _kinks(what: str, function: Callable[[Array], Any]) -> tuple[float, ...]:
     try:
         with np.errstate(all="ignore"):
-            return tuple(kink for kink in find_kinks(lambda z: np.asarray(function(z), dtype=float)) if abs(kink) < 2 * REACH)
+            return tuple(
+                kink for kink in find_kinks(lambda z: np.asarray(function(z), dtype=float)) if abs(kink) < 2 * REACH
+            )
     except (ConvergenceError, ValueError) as error:
         raise Refused(
             f"{what} = {function!r} is not allowed: its jumps and kinks were not located ({error}); give them with kinks="
@@ -378,9 +389,13 @@ def _common(found: Sequence[tuple[float, ...]], least: int) -> tuple[float, ...]
     return tuple(round(group[0], 12) + 0.0 for group in groups if len(group) >= least)
 
 
-def _finished(cls: type[OutputChannel], parts: dict[str, Any], labels: Any, kinks: tuple[float, ...], name: str) -> OutputChannel:
+def _finished(
+    cls: type[OutputChannel], parts: dict[str, Any], labels: Any, kinks: tuple[float, ...], name: str
+) -> OutputChannel:
     """Return the channel after the checks of normalisation, sampler and integrals over the score."""
-    extra = "" if labels is None or parts["form"] == "probability" else f"|labels={','.join(f'{label:g}' for label in labels)}"
+    extra = (
+        "" if labels is None or parts["form"] == "probability" else f"|labels={','.join(f'{label:g}' for label in labels)}"
+    )
     made = _remade(parts, labels, kinks, 1.0, name + extra)
     y, w = made.rule()
     if parts["form"] == "likelihood":
@@ -452,7 +467,10 @@ def _label_rule(channel: OutputChannel) -> tuple[Array, Array]:
     middle = float(np.median(drawn))
     size = float(np.subtract(*np.quantile(drawn, [0.75, 0.25]))) or 1.0
     if channel._parts["form"] == "link":
-        tau, link = channel._parts["noise"], np.asarray(channel._parts["function"](np.linspace(-REACH, REACH, 4001)), dtype=float)
+        tau, link = (
+            channel._parts["noise"],
+            np.asarray(channel._parts["function"](np.linspace(-REACH, REACH, 4001)), dtype=float),
+        )
         low, high = float(link.min()) - 9 * tau, float(link.max()) + 9 * tau
         count = math.ceil((high - low) / (0.35 * tau))  # evenly spaced labels integrate Gaussian noise to about 1e-15
         if count > MOST_LABELS:
@@ -474,7 +492,7 @@ def _label_rule(channel: OutputChannel) -> tuple[Array, Array]:
 
     for count in (65, 129):
         z = np.linspace(-8, 8, count)
-        _, error, info = quad_vec(
+        _, _, info = quad_vec(
             integrand, -1 + 1e-9, 1 - 1e-9, epsabs=1e-9, epsrel=0, norm="max", limit=150, points=[0.0], full_output=True
         )
         intervals = np.asarray(info.intervals)
@@ -530,6 +548,7 @@ class CoefficientPrior(FromFunctions):
     """
 
     WORD = "prior"
+    ALLOWED = "a CoefficientPrior (in Python)"
     HOW = "a name, or a prior made by CoefficientPrior.table(values, probabilities) or CoefficientPrior.from_density(density, low, high)"
 
     points: Array
@@ -542,7 +561,10 @@ class CoefficientPrior(FromFunctions):
     def table(cls, values: ArrayLike, probabilities: ArrayLike, *, scale: bool = False) -> CoefficientPrior:
         """Return the prior of a discrete coefficient. With `scale` the values are divided by their root mean square."""
         x, p = array("values", values, shape=("k",)), array("probabilities", probabilities, shape=("k",), least=0)
-        refuse(len(x) != len(p), f"probabilities of shape {p.shape} is not allowed: must have one entry for each of {len(x)} values")
+        refuse(
+            len(x) != len(p),
+            f"probabilities of shape {p.shape} is not allowed: must have one entry for each of {len(x)} values",
+        )
         refuse(
             abs(p.sum() - 1) > SAME,
             f"probabilities is not allowed: they add up to {p.sum():.10g} and must add up to 1; divide them by their sum",
@@ -639,7 +661,10 @@ class CoefficientPrior(FromFunctions):
                 outside = (x < low) | (x > high)
                 plain = weight * np.exp(t**2 / 2) * math.sqrt(2 * math.pi) * spread  # the weights without the Gaussian
                 with np.errstate(divide="ignore"):
-                    logs.append(np.where(outside, -np.inf, -((R[:, None] - x) ** 2) / (2 * variance)) + np.log(plain * self.density(x)))
+                    logs.append(
+                        np.where(outside, -np.inf, -((R[:, None] - x) ** 2) / (2 * variance))
+                        + np.log(plain * self.density(x))
+                    )
                 values.append(np.clip(x, low, high))
         table, points = np.concatenate(logs, axis=1), np.concatenate(values, axis=1)
         top = table.max(axis=1, keepdims=True)
@@ -705,7 +730,14 @@ def _prior_remade(
     points: Array, weights: Array, density: Any, scale: float, panels: tuple[tuple[float, float], ...], name: str
 ) -> CoefficientPrior:
     made = object.__new__(CoefficientPrior)
-    made.points, made.weights, made._density, made._scale, made._panels, made.name = points, weights, density, scale, panels, name
+    made.points, made.weights, made._density, made._scale, made._panels, made.name = (
+        points,
+        weights,
+        density,
+        scale,
+        panels,
+        name,
+    )
     return made
 
 
@@ -720,14 +752,19 @@ def _prior(cls: type[CoefficientPrior], x: Array, p: Array, density: Any, scale:
         function, low, high = density
         grid = low + (high - low) * (np.arange(200) + 0.5) / 200
         values = _called("density", function, grid, shape=grid.shape)
-        refuse((values < 0).any() or not np.isfinite(values).all(), f"density = {function!r} is not allowed: must be finite and at least 0")
+        refuse(
+            (values < 0).any() or not np.isfinite(values).all(),
+            f"density = {function!r} is not allowed: must be finite and at least 0",
+        )
 
         def integrand(point: float) -> Array:
             value = float(np.ravel(function(np.array([point])))[0])
             return value * np.array([1.0, point, point**2, math.cos(3 * point), math.sin(3 * point)])
 
         with np.errstate(all="ignore"):
-            result, error, info = quad_vec(integrand, low, high, epsabs=1e-11, epsrel=0, norm="max", limit=400, full_output=True)
+            result, error, info = quad_vec(
+                integrand, low, high, epsabs=1e-11, epsrel=0, norm="max", limit=400, full_output=True
+            )
         refuse(
             not np.isfinite(result).all() or not error < 1e-8,
             f"density = {function!r} is not allowed: its integral between {low:g} and {high:g} does not converge; an improper prior has no "
@@ -754,5 +791,3 @@ def _prior(cls: type[CoefficientPrior], x: Array, p: Array, density: Any, scale:
     panels = tuple((a / size, b / size) for a, b in panels)
     name += "" if not x.size else f"atoms({', '.join(f'{v:.9g}:{w:.9g}' for v, w in zip(merged, weights, strict=True))})"
     return _prior_remade(merged, weights, density, size, panels, name)
-
-

@@ -98,11 +98,29 @@ class OwnChannel:
                 value[:, part], slope[:, part] = mass.sum(axis=-1), (mass * w[inside]).sum(axis=-1) / spread
         return value, slope
 
-    def _scores(self, q: float, order: int) -> tuple[Array, Array]:
-        """Return nodes and weights in v, with panels that shrink towards the images of the kinks."""
+    def _decisions(self, q: float) -> tuple[float, ...]:
+        """Return the values of v at which the most likely label changes, by bisection."""
+
+        def best(v: Array) -> NDArray[np.int64]:
+            return np.asarray(np.argmax(self.evidence(math.sqrt(q) * v, 1 - q)[0], axis=0))
+
+        grid = np.linspace(-8.5, 8.5, 401)
+        label = best(grid)
+        at = np.flatnonzero(label[1:] != label[:-1])
+        if not at.size:
+            return ()
+        low, high, start = grid[at], grid[at + 1], label[at]
+        for _ in range(48):
+            middle = (low + high) / 2
+            same = best(middle) == start
+            low, high = np.where(same, middle, low), np.where(same, high, middle)
+        return tuple(((low + high) / 2).tolist())
+
+    def _scores(self, q: float, order: int, cuts: tuple[float, ...] = ()) -> tuple[Array, Array]:
+        """Return nodes and weights in v, with panels that shrink towards the images of the kinks, and edges at the cuts."""
         root, spread = math.sqrt(q), math.sqrt(1 - q)
         width = spread / root
-        places = []
+        places = list(cuts)
         for kink in self.output.kinks:
             steps = width * GROWTH ** np.arange(0, max(1, math.ceil(math.log(max(4 / width, 1.0), GROWTH))))
             places += [kink / root, *(kink / root + steps), *(kink / root - steps)]
@@ -121,7 +139,7 @@ class OwnChannel:
         """Return the least error at overlap q, for labels of a finite variance or for a few labels."""
         y, weight = self.output.rule()
         inside = min(max(q, 1e-12), 1 - 1e-12)
-        v, share = self._scores(inside, 24)
+        v, share = self._scores(inside, 24, self._decisions(inside) if self.classes else ())
         value, _ = self.evidence(math.sqrt(inside) * v, 1 - inside)
         if self.classes:
             return {"classification_error": float(share @ (1 - value.max(axis=0)))}
@@ -169,7 +187,6 @@ def _information(channel: OwnChannel, q: float, order: int) -> float:
 
 # -- priors ---------------------------------------------------------------------------------------------------------------
 
-GRID_POINTS = 400  # precisions in the table that brackets the inverse of Q
 NARROW = 400.0  # for noise below the support over this number, Q is an average over coefficient and noise
 
 
@@ -209,19 +226,14 @@ class OwnPrior:
 
         if q <= self.recovered(0.0):
             return 0.0
-        grid, values = _overlap_table(self)
-        i = int(np.searchsorted(values, q))
-        low = 0.0 if i == 0 else float(grid[i - 1])
-        high = float(grid[min(i, grid.size - 1)])
-        if i == grid.size:
-            return high
-        return float(brentq(lambda r: self.recovered(r) - q, low, high * (1 + 1e-12), xtol=1e-14, rtol=1e-12))
-
-
-@lru_cache(maxsize=16)
-def _overlap_table(prior: OwnPrior) -> tuple[Array, Array]:
-    grid = np.geomspace(1e-8, 1e13, GRID_POINTS)
-    return grid, np.maximum.accumulate([prior.recovered(float(r)) for r in grid])
+        low = high = q / (1 - q) if q < 1 else 1e13  # the precision for a Gaussian prior
+        while self.recovered(high) < q and high < 1e13:
+            high *= 4
+        while self.recovered(low) > q and low > 1e-13:
+            low /= 4
+        if not self.recovered(low) < q < self.recovered(high):
+            return high if self.recovered(high) <= q else low
+        return math.exp(brentq(lambda x: self.recovered(math.exp(x)) - q, math.log(low), math.log(high), xtol=1e-13, rtol=1e-13))
 
 
 @lru_cache(maxsize=8192)

@@ -26,7 +26,6 @@ from pydantic import model_validator
 
 from limitlab.errors import Refused
 from limitlab.laws import Cost, Draw, Experiment, Law, Values, observable, parameter, shared
-from limitlab.laws.classification._own_channels import OwnChannel, OwnPrior
 from limitlab.laws.classification._channels import (
     CLASSES,
     LEAST_VARIANCE,
@@ -39,6 +38,7 @@ from limitlab.laws.classification._channels import (
     precision_of,
     recovered,
 )
+from limitlab.laws.classification._own_channels import OwnChannel, OwnPrior
 from limitlab.models.channels import CoefficientPrior, OutputChannel
 from limitlab.models.data import gaussian_lattice
 
@@ -269,7 +269,9 @@ class BayesOptimal(Law):
             channel, prior = self._parts()
             return precision_of(prior, q) / information(channel, q)
 
-        limits = {"weak_recovery_samples": 2 * samples(1e-5) - samples(2e-5) if self.blind and self.channel != "flip" else 0.0}
+        limits = {
+            "weak_recovery_samples": 2 * samples(1e-5) - samples(2e-5) if self.blind and self.channel != "flip" else 0.0
+        }
         perfect = math.nan
         if (
             self.sharp and self.channel in ("abs", "relu") and self.prior == "gaussian"

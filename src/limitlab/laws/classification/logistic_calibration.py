@@ -33,6 +33,7 @@ from limitlab.laws.classification.beside_best import Best, HasBayesError, best_c
 from limitlab.laws.classification.gaussian_score import TrueScore
 from limitlab.laws.classification.logistic_system import Existence, existence, solve_logistic
 from limitlab.laws.classification.populations import Groups
+from limitlab.models.channels import OutputChannel
 from limitlab.models.data import gaussian_lattice
 from limitlab.models.links import Labels, Link
 from limitlab.models.logistic import LogisticFit, fit_logistic
@@ -104,6 +105,12 @@ class LogisticCalibration(HasSpectrum, HasBayesError):
     )
     ridge: float = parameter(0.0, note="(ridge/2)|a|^2", least=0, scale="log")
     fit_intercept: bool = parameter(True, "whether an intercept is fitted")
+    channel: OutputChannel | None = parameter(
+        None,
+        "how the label depends on the true score",
+        note="labels -1 and +1 stand for 0 and 1; not given: the logistic model",
+        added=True,
+    )
     eigenvalues: tuple[float, ...] = parameter((1.0,), above=0)
     weights: tuple[float, ...] = parameter(
         (1.0,), note="of the dimensions, rescaled to add up to 1", above=0, count="shares of size"
@@ -111,6 +118,15 @@ class LogisticCalibration(HasSpectrum, HasBayesError):
     signal_energy: tuple[float, ...] | None = parameter(
         None, note="one number per group; None spreads the size of signal evenly over the directions", least=0
     )
+
+    @model_validator(mode="after")
+    def _channel_has_two_labels(self) -> Self:
+        if self.channel is not None and self.channel.labels != (-1.0, 1.0):
+            raise Refused(
+                f"channel = {self.channel!r} is not allowed: a logistic regression needs the labels -1 and +1 (for 0 and 1); use "
+                "OutputChannel.from_probability"
+            )
+        return self
 
     @model_validator(mode="after")
     def _groups_and_signal(self) -> Self:
@@ -158,8 +174,8 @@ class LogisticCalibration(HasSpectrum, HasBayesError):
         s, _, energy, _ = self.groups()
         signal = math.sqrt(float(np.dot(s, energy)))
         if self.prevalence is None:
-            return TrueScore(self.intercept, signal)
-        return TrueScore(intercept_of(self.prevalence, signal), signal)
+            return TrueScore(self.intercept, signal, self.channel)
+        return TrueScore(intercept_of(self.prevalence, signal, self.channel), signal, self.channel)
 
     def population(self) -> Groups:
         """Return the spectrum of the predictors and the signal in each group."""
@@ -224,6 +240,11 @@ class LogisticCalibration(HasSpectrum, HasBayesError):
     def best_possible(self) -> Best:
         """Return the best classifier on the same samples, for labels whose true score has no intercept."""
         truth = self.truth()
+        if self.channel is not None:
+            raise Refused(
+                f"LogisticCalibration with channel = {self.channel!r} has no known best possible error: it is known for the logistic model; "
+                "leave channel out, or use BayesOptimal with this channel"
+            )
         if abs(truth.intercept) > 1e-12:
             raise Refused(
                 f"LogisticCalibration with intercept = {truth.intercept:g} has no known best possible error: it is known only "
@@ -254,7 +275,7 @@ class LogisticCalibration(HasSpectrum, HasBayesError):
         beta = np.zeros(p)  # by rotation inside a group, one direction has all the energy of the group
         beta[np.cumsum(counts) - counts] = np.sqrt(energy)
         X = draw.rng.standard_normal((n, p)) * deviation
-        y = (draw.rng.random(n) < expit(truth.intercept + X @ beta)).astype(float)
+        y = (draw.rng.random(n) < truth.risk(truth.intercept + X @ beta)).astype(float)
         fit = fit_logistic(X, y, self.ridge, self.fit_intercept)
         if not fit.exists:
             return NO_FIT
@@ -287,7 +308,7 @@ NO_FIT: dict[str, Any] = dict(
 """Values of the observables if no fit exists. The scores of a minimising sequence then diverge, and these observables have a limit."""
 
 
-def intercept_of(prevalence: float, signal: float) -> float:
+def intercept_of(prevalence: float, signal: float, channel: OutputChannel | None = None) -> float:
     """Return the intercept at which a share `prevalence` of the labels is 1.
 
     >>> round(intercept_of(0.2, 1.34170951851), 9)
@@ -296,7 +317,16 @@ def intercept_of(prevalence: float, signal: float) -> float:
     from scipy.optimize import brentq
 
     reach = 40.0 + 10 * signal**2
-    return float(brentq(lambda b: TrueScore(b, signal).prevalence - prevalence, -reach, reach, xtol=1e-14, rtol=1e-14))
+
+    def excess(b: float) -> float:
+        return TrueScore(b, signal, channel).prevalence - prevalence
+
+    if not excess(-reach) < 0 < excess(reach):
+        raise Refused(
+            f"prevalence = {prevalence:g} is not allowed with this channel: it must be between {excess(-reach) + prevalence:.4g} and "
+            f"{excess(reach) + prevalence:.4g}, the shares of labels 1 that the channel can have"
+        )
+    return float(brentq(excess, -reach, reach, xtol=1e-14, rtol=1e-14))
 
 
 def on_new_inputs(rng: np.random.Generator, truth: TrueScore, fit: LogisticFit, c1: float, c2: float) -> dict[str, float]:
@@ -304,7 +334,7 @@ def on_new_inputs(rng: np.random.Generator, truth: TrueScore, fit: LogisticFit, 
     from scipy.special import expit
 
     G, Z = gaussian_lattice(rng, TEST_INPUTS)
-    risk, score = expit(truth.intercept + truth.signal * G), fit.intercept + c1 * G + c2 * Z
+    risk, score = truth.risk(truth.intercept + truth.signal * G), fit.intercept + c1 * G + c2 * Z
     fitted_risk = expit(score)
     again = fit_logistic(score[:, None], risk)
     order = np.argsort(score)

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import csv
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -92,6 +93,7 @@ class Spectrum:
     [1.0, 2.0]
     """
 
+    ALLOWED: ClassVar[str] = "a list, power:EXPONENT[:MODES], or a file .csv"
     eigenvalues: Array
     weights: Array
     energy: Array | None
@@ -450,7 +452,8 @@ class Spectrum:
         try:
             return cls(given)
         except Refused as error:
-            raise PydanticCustomError("spectrum", "{reason}", {"reason": str(error)}) from None
+            reason = re.sub(r"^spectrum = .* is not allowed: ", "", str(error))
+            raise PydanticCustomError("spectrum", "{reason}", {"reason": reason}) from None
 
     def _serialised(self, info: core_schema.SerializationInfo) -> Any:
         return self.record() if info.mode == "json" else self
