@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -442,7 +443,7 @@ def _resolved_length(channel: OutputChannel, y: Array, w: Array) -> float:
         return (weight * channel.likelihood(few[:, None, None], mean[:, None] + nodes)).sum(axis=-1)
 
     before, kinked = averages(LENGTHS[0]), math.inf
-    for length, finer in zip(LENGTHS, LENGTHS[1:], strict=False):
+    for length, finer in pairwise(LENGTHS):
         after = averages(finer)
         if np.abs(after - before).max() <= RESOLVED * max(float(after.max()), 1e-300):
             return length
@@ -453,8 +454,8 @@ def _resolved_length(channel: OutputChannel, y: Array, w: Array) -> float:
         channel.error = max(channel.error, kinked)
         return KINKED_LENGTH
     raise Refused(
-        f"channel = {channel.name!r} is not allowed: averages over the score do not converge, because the likelihood varies too fast or has "
-        "jumps that were not found; use more noise, or give the places of jumps and kinks with kinks="
+        f"channel = {channel.name!r} is not allowed: averages over the score do not converge, because the likelihood varies too fast or "
+        "has jumps that were not found; use more noise, or give the places of jumps and kinks with kinks="
     )
 
 
@@ -475,8 +476,8 @@ def _label_rule(channel: OutputChannel) -> tuple[Array, Array]:
         count = math.ceil((high - low) / (0.35 * tau))  # evenly spaced labels integrate Gaussian noise to about 1e-15
         if count > MOST_LABELS:
             raise Refused(
-                f"noise = {tau:g} is not allowed: must be above {(high - low) / (0.35 * MOST_LABELS):.2g}, because the labels have the range "
-                f"{high - low:.3g}; use more noise, or a link that grows more slowly"
+                f"noise = {tau:g} is not allowed: must be above {(high - low) / (0.35 * MOST_LABELS):.2g}, because the labels have the "
+                f"range {high - low:.3g}; use more noise, or a link that grows more slowly"
             )
         labels = np.linspace(low, high, count)
         return labels, np.full(count, labels[1] - labels[0])

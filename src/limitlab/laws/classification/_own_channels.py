@@ -233,7 +233,9 @@ class OwnPrior:
             low /= 4
         if not self.recovered(low) < q < self.recovered(high):
             return high if self.recovered(high) <= q else low
-        return math.exp(brentq(lambda x: self.recovered(math.exp(x)) - q, math.log(low), math.log(high), xtol=1e-13, rtol=1e-13))
+        return math.exp(
+            brentq(lambda x: self.recovered(math.exp(x)) - q, math.log(low), math.log(high), xtol=1e-13, rtol=1e-13)
+        )
 
 
 @lru_cache(maxsize=8192)

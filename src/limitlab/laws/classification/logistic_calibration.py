@@ -242,8 +242,8 @@ class LogisticCalibration(HasSpectrum, HasBayesError):
         truth = self.truth()
         if self.channel is not None:
             raise Refused(
-                f"LogisticCalibration with channel = {self.channel!r} has no known best possible error: it is known for the logistic model; "
-                "leave channel out, or use BayesOptimal with this channel"
+                f"LogisticCalibration with channel = {self.channel!r} has no known best possible error, which is known for the logistic "
+                "model; leave channel out, or use BayesOptimal with this channel"
             )
         if abs(truth.intercept) > 1e-12:
             raise Refused(

@@ -10,6 +10,7 @@ and (5) read
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -79,6 +80,7 @@ def descent_correlations(
     sphere: bool = False,
     paths: int = 4000,
     seed: int = 0,
+    kernels_like: Callable[..., DescentKernels] | None = None,
 ) -> DescentCorrelations:
     """Solve the discrete-time equations (1) to (6).
 
@@ -95,6 +97,8 @@ def descent_correlations(
         Whether every neuron is rescaled to its norm at the start after each step.
     paths, seed
         Number of sampled paths, and their seed.
+    kernels_like
+        Constructor of the two-time functions (default: `DescentKernels`, for isotropic inputs).
 
     Examples
     --------
@@ -105,7 +109,7 @@ def descent_correlations(
     """
     truth, start = _square_matrix(signal), _square_matrix(start_norm)
     m, q = len(start), len(truth)
-    kernels = DescentKernels(
+    kernels = (kernels_like or DescentKernels)(
         start,
         np.reshape(start_overlap, (m, q)).astype(float),
         truth,
@@ -128,8 +132,9 @@ def descent_correlations(
             if k < steps:
                 sampled.differentiate(k)
                 kernels.advance(k, sphere)
-    correlation = kernels.correlation.reshape(steps + 1, m, steps + 1, m).swapaxes(1, 2)
-    overlap = kernels.overlap.reshape(steps + 1, m, q)
+    correlation, overlap = kernels.parameters()
+    correlation = correlation.reshape(steps + 1, m, steps + 1, m).swapaxes(1, 2)
+    overlap = overlap.reshape(steps + 1, m, q)
     if not loss.vector:
         correlation, overlap = correlation[:, :, 0, 0], overlap[:, 0, 0]
     return DescentCorrelations(correlation, overlap, errors[0], errors[1], sampled.stein_gap)
@@ -163,6 +168,10 @@ class DescentKernels:
     def equal_time(self, k: int) -> Floats:
         """Return C(k, k)."""
         return self.correlation[self.at(k), self.at(k)]
+
+    def parameters(self) -> tuple[Floats, Floats]:
+        """Return the inner products of the parameters with each other and with the truth."""
+        return self.correlation, self.overlap
 
     def advance(self, k: int, sphere: bool) -> None:
         """Compute C, R_theta and the overlap after one more step by eqs. (4) and (5), on the sphere also by eq. (6)."""
