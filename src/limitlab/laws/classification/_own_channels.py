@@ -252,7 +252,7 @@ def _recovered(prior: OwnPrior, precision: float) -> float:
         step = (np.diff(ends)[:, None] * weights / 2).ravel()
         evidence, mean, _ = entries.posterior(R, spread**2)
         return float(step @ (evidence * mean**2))
-    g, gaussian = panel_rule(width=0.5, reach=9.0)
+    g, gaussian = panel_rule(width=0.5, reach=9.0) if entries.discrete else panel_rule(width=2.0, order=16, reach=9.0)
     x, w = entries.rule()
     x, w = np.concatenate([entries.points, x]), np.concatenate([entries.weights, w])
     _, mean, _ = entries.posterior((x[:, None] + spread * g).ravel(), spread**2)

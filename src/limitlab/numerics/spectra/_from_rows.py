@@ -32,7 +32,7 @@ LEAST_ROWS = 40
 RIDGES = 60  # number of ridges in equations (2) and (3)
 GRID = 120  # number of eigenvalues on the grid, spaced geometrically
 HALVES = 4
-WORST_ERROR = 0.15  # largest estimated relative error of an estimate that is not refused
+WORST_ERROR = 0.3  # largest estimated relative error of an estimate that is not refused
 NOTHING = 1e-12  # sample eigenvalues below this share of the largest count as 0
 TOTAL_WEIGHT = 10.0  # weight of the equations for the sum of the weights and for the trace
 

@@ -389,7 +389,9 @@ class Spectrum:
             for a, b in zip(parts, (self.eigenvalues[spikes], np.full(spikes.sum(), 1 / size),
                                     _part(self.energy, spikes), _part(self.test, spikes)), strict=True)
         ]  # fmt: skip
-        return _made(columns[0], columns[1], columns[2], columns[3])
+        made = _made(columns[0], columns[1], columns[2], columns[3])
+        made.weights = np.round(made.weights * size) / size  # whole numbers of directions
+        return made
 
     def counts(self, size: int) -> NDArray[np.int64]:
         """Return the number of directions of each atom in `size` dimensions, for a spectrum that `at(size)` returned.
