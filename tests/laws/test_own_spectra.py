@@ -92,8 +92,16 @@ def test_experiments_with_a_spectrum_do_not_contradict_the_prediction(law, sizes
         MaxMargin(ratio=1.5, link="probit", link_strength=2.0, spectrum=UNIFORM),
         LogisticCalibration(ratio=0.3, ridge=0.2, intercept=-0.5, spectrum=UNIFORM),
         MultiPassLeastSquares(step=0.004, samples=80, spectrum=SPIKED),
-        RidgeScaling(spectrum=Spectrum.power_law(1.5, 400, target_exponent=0.6), latent_dimension=400, samples=80, width=40, ridge=0.003),
-        PowerLawScaling(spectrum=Spectrum.power_law(1.5, 150, target_exponent=0.2), latent_dimension=150, noise=0.6, steps=(16, 60)),
+        RidgeScaling(
+            spectrum=Spectrum.power_law(1.5, 400, target_exponent=0.6),
+            latent_dimension=400,
+            samples=80,
+            width=40,
+            ridge=0.003,
+        ),
+        PowerLawScaling(
+            spectrum=Spectrum.power_law(1.5, 150, target_exponent=0.2), latent_dimension=150, noise=0.6, steps=(16, 60)
+        ),
     ],
     ids=lambda law: type(law).__name__,
 )
@@ -158,7 +166,9 @@ def test_test_inputs_with_another_covariance():
             np.testing.assert_allclose(same[name], value, rtol=1e-12)
     # the error is linear in the variances of the test inputs
     noise = 0.25
-    parts = [Ridge(**groups, test_eigenvalues=t).evaluate()["test_error"] - noise for t in ((3.0, 0.0), (0.0, 0.2), (3.0, 0.2))]
+    parts = [
+        Ridge(**groups, test_eigenvalues=t).evaluate()["test_error"] - noise for t in ((3.0, 0.0), (0.0, 0.2), (3.0, 0.2))
+    ]
     assert parts[0] + parts[1] == pytest.approx(float(parts[2]), rel=1e-12)
     assert Ridge(**groups, test_eigenvalues=(3.0, 0.2)).null_error() == pytest.approx(3 * 0.3 + 0.2 * 0.5 + noise)
 
@@ -205,7 +215,18 @@ def test_command_line(tmp_path):
     from_file = run(app, ["predict", "ridge", "--spectrum", str(path), "--ratio", "2", "--ridge", "0.15", "--json"])
     groups = run(
         app,
-        ["predict", "ridge", "--eigenvalues", "0.4,1,3", "--weights", "0.5,0.3,0.2", "--signal-energy", "0.3,0.5,0.4", "--ratio", "2"]
+        [
+            "predict",
+            "ridge",
+            "--eigenvalues",
+            "0.4,1,3",
+            "--weights",
+            "0.5,0.3,0.2",
+            "--signal-energy",
+            "0.3,0.5,0.4",
+            "--ratio",
+            "2",
+        ]
         + ["--ridge", "0.15", "--json"],
     )
     shown, known = (json.loads(result.stdout)["observables"]["test_error"] for result in (from_file, groups))

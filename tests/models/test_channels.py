@@ -133,18 +133,27 @@ def test_draws_of_a_prior_with_atoms_and_density():
 @pytest.mark.parametrize(
     "law",
     [
-        BayesOptimal(ratio=0.8, channel="probit", link_strength=2.0, prior=CoefficientPrior.table([0, 1, 2], [0.6, 0.2, 0.2], scale=True)),
+        BayesOptimal(
+            ratio=0.8,
+            channel="probit",
+            link_strength=2.0,
+            prior=CoefficientPrior.table([0, 1, 2], [0.6, 0.2, 0.2], scale=True),
+        ),
         BayesOptimal(ratio=0.6, channel=OutputChannel.from_probability(lambda z: np.where(z > 0, 0.9, 0.2))),
         MaxMargin(ratio=1.5, link=OutputChannel.from_probability(lambda z: np.where(z > 0.3, 0.95, 0.1))),
         LogisticCalibration(ratio=0.1, channel=OutputChannel.from_probability(lambda z: np.where(z > 0, 0.9, 0.2))),
-        OnlineSingleIndex(channel=OutputChannel.from_link(np.tanh, 0.4), student="tanh", start_overlap=0.3, times=(0.5, 1.5)),
+        OnlineSingleIndex(
+            channel=OutputChannel.from_link(np.tanh, 0.4), student="tanh", start_overlap=0.3, times=(0.5, 1.5)
+        ),
     ],
     ids=lambda law: type(law).__name__,
 )
 def test_experiments_with_a_channel_do_not_contradict_the_prediction(law):
     import limitlab as ll
 
-    comparison = ll.compare(law, sizes=(40, 80) if not isinstance(law, BayesOptimal) else (100, 200), seeds=60, resolution=0.5)
+    comparison = ll.compare(
+        law, sizes=(40, 80) if not isinstance(law, BayesOptimal) else (100, 200), seeds=60, resolution=0.5
+    )
     assert comparison.verdict != "disagree", str(comparison)
     assert max(abs(row.z) for row in comparison.rows) < 4
 
@@ -205,7 +214,9 @@ TANH = OutputChannel.from_link(np.tanh, 0.3)
         lambda: MaxMargin(link=TANH),
         lambda: RandomFeaturesMargin(link=TANH),
         lambda: LogisticCalibration(channel=TANH),
-        lambda: LogisticCalibration(channel=OutputChannel.from_probability(lambda z: 0.3 + 0.2 * np.tanh(z)), prevalence=0.9),
+        lambda: LogisticCalibration(
+            channel=OutputChannel.from_probability(lambda z: 0.3 + 0.2 * np.tanh(z)), prevalence=0.9
+        ),
         lambda: OnlineSingleIndex(channel=PROBIT),
         lambda: OnlineSingleIndex(channel=TANH, noise=0.3),
         lambda: OnlineSingleIndex(channel=TANH, teacher="tanh"),

@@ -93,7 +93,13 @@ def test_groups_receive_the_directions_of_the_former_parameters():
 def test_records_and_pickles_restore_the_spectrum():
     density = Spectrum.from_density(lambda s: 0 * s + 0.5, 1, 3, energy=lambda s: s).with_test(lambda s: 1 / s)
     spiked = Spectrum("power:1.5:50").with_spikes([3.0], energy=[1.0])
-    for spectrum in (density, spiked, Spectrum([3, 1]), Spectrum("power:1.2"), Spectrum.power_law(1, 900, target_exponent=0.4)):
+    for spectrum in (
+        density,
+        spiked,
+        Spectrum([3, 1]),
+        Spectrum("power:1.2"),
+        Spectrum.power_law(1, 900, target_exponent=0.4),
+    ):
         assert Spectrum(json.loads(json.dumps(spectrum.record()))) == spectrum
         assert pickle.loads(pickle.dumps(spectrum)) == spectrum
 

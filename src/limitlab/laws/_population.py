@@ -41,6 +41,8 @@ class HasSpectrum(Law):
 
     spectrum: Spectrum | None = parameter(
         None,
+        "population spectrum of the inputs",
+        symbol="H",
         note="a list, 'power:EXPONENT:MODES', a file .csv, or an object Spectrum; not given: the groups of the law",
         added=True,
     )

@@ -66,7 +66,7 @@ def test_a_huge_width_is_an_infinite_one():
 
 def test_a_huge_ridge_learns_nothing():
     law = RidgeScaling(width=50, ridge=1e12, noise=0.4)
-    np.testing.assert_allclose(float(law.theory().test_error), law.spectrum.variance + 0.16, rtol=1e-6)
+    np.testing.assert_allclose(float(law.theory().test_error), law.modes.variance + 0.16, rtol=1e-6)
 
 
 def test_more_features_help_at_the_best_ridge():

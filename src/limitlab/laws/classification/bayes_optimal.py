@@ -107,9 +107,7 @@ class BayesOptimal(Law):
     )
 
     ratio: float = parameter(0.5, symbol="p/n", above=0, scale="log", count="size / value")
-    channel: ChannelName | OutputChannel = parameter(
-        "sign", "how the label depends on the score", note="see docs/theory/bayes_optimal.md; or an OutputChannel"
-    )
+    channel: ChannelName | OutputChannel = parameter("sign", note="see docs/theory/bayes_optimal.md; or an OutputChannel")
     link_strength: float = parameter(1.0, note="slope of probit and logit; probability of a wrong label for flip", least=0)
     noise: float = parameter(0.0, note="gaussian, abs and relu", least=0)
     prior: PriorName | CoefficientPrior = parameter(

@@ -107,7 +107,6 @@ class LogisticCalibration(HasSpectrum, HasBayesError):
     fit_intercept: bool = parameter(True, "whether an intercept is fitted")
     channel: OutputChannel | None = parameter(
         None,
-        "how the label depends on the true score",
         note="labels -1 and +1 stand for 0 and 1; not given: the logistic model",
         added=True,
     )

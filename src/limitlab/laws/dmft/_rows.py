@@ -4,7 +4,7 @@ Setting.  Sigma has eigenvalue s_a in a share w_a of the directions. A share e_a
 Result.   The rows of theta in a group follow (4) and (5) of docs/theory/first_order.md with the responses of the loss multiplied by s_a
           and the noise of the gradient by s_a w_a. Predictions depend on the groups through
 
-              C = sum s_a C_a,   <theta, theta_*> = sum s_a O_a,   R_theta = sum w_a s_a R_a.                              (9)
+              C = sum s_a C_a,   <theta, theta_*> = sum s_a O_a,   R_theta = sum w_a s_a R_a.                             (6b)
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Rows(NamedTuple):
 
 
 class RowKernels(DescentKernels):
-    """Two-time functions of the predictions, computed from those of each group of rows by (9)."""
+    """Two-time functions of the predictions, computed from those of each group of rows by (6b)."""
 
     def __init__(self, rows: Rows, start: Floats, overlap: Floats, signal: Floats, *numbers: Any) -> None:
         s, w, e = (np.asarray(column, dtype=float)[:, None, None] for column in rows)
@@ -48,7 +48,7 @@ class RowKernels(DescentKernels):
         return self.group_correlation.sum(axis=0), self.group_overlap.sum(axis=0)
 
     def advance(self, k: int, sphere: bool) -> None:
-        """Compute the functions of every group after one more step, and those of the predictions by (9)."""
+        """Compute the functions of every group after one more step, and those of the predictions by (6b)."""
         now, new, known = self.at(k), self.at(k + 1), self.until(k + 1)
         identity = np.eye(self.m)
         memory = -self.step * self.s * self.response_loss[now, known]

@@ -59,9 +59,7 @@ class OnlineSingleIndex(SphericalSGD):
     teacher: Activation = parameter("relu", symbol="f")
     student: Activation = parameter("relu", "function of the student neuron", symbol="g")
     noise: float = parameter(0.0, least=0)
-    channel: OutputChannel | None = parameter(
-        None, "how the label depends on the teacher's score", note="replaces teacher and noise", added=True
-    )
+    channel: OutputChannel | None = parameter(None, note="replaces teacher and noise", added=True)
 
     @model_validator(mode="after")
     def _square_integrable(self) -> Self:

@@ -15,7 +15,7 @@ Result.   With m_k = gamma w_k, all errors follow from one unknown kappa >= 0 (d
           If the test inputs have the variance t_k in these directions, s_k is replaced by t_k in the bias kappa^2 sum b_k s_k / (s_k +
           kappa)^2 and in the sum over the noise of the training set, and (4) holds with the error r at t = s in place of bias + variance:
 
-              bias + variance = kappa^2 sum b_k t_k / (s_k + kappa)^2 + (r + tau^2) sum m_k s_k t_k / (s_k + kappa)^2.  (14)
+              bias + variance = kappa^2 sum b_k t_k / (s_k + kappa)^2 + (r + tau^2) sum m_k s_k t_k / (s_k + kappa)^2.  (13)
 
 Status.   Theorem (Dobriban and Wager 2018; Hastie et al. 2022), from the resolvent limit of Rubio and Mestre (2011).
 """
@@ -129,7 +129,7 @@ def risk(
 def _on_other_inputs(
     t: Array, s: Array, load: Array, left: Array, fitted: Array, energy: Array, bias: Array, tau2: Array, gap: Array
 ) -> dict[str, Array]:
-    """Return bias, variance and errors (14) for test inputs with the variances t."""
+    """Return bias, variance and errors (13) for test inputs with the variances t."""
     gain = (load * np.where(s > 0, t / np.where(s > 0, s, 1.0), 0.0) * fitted**2).sum(axis=-1)  # sum m s t / (s + kappa)^2
     average = (energy * t * left**2).sum(axis=-1)
     moved = average + np.where(gain == 0, 0.0, bias * gain)

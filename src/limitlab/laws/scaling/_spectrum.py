@@ -21,7 +21,7 @@ from limitlab.numerics.contours import coefficients
 from limitlab.numerics.equivalents import learned, resolvent_ridge, right_edge, unlearned
 from limitlab.numerics.roots import bracketed_root
 from limitlab.numerics.spectra import Spectrum as Population
-from limitlab.numerics.spectra._power_law import Modes, power_law_modes
+from limitlab.numerics.spectra.power_law import Modes, power_law_modes
 
 Array = NDArray[np.float64]
 
@@ -39,9 +39,13 @@ def power_law(alpha: float, beta: float, modes: float) -> Modes:
 class ModesLaw(HasSpectrum):
     """Base class of laws with V modes, whose eigenvalues and target are power laws or those of a spectrum."""
 
-    spectrum_exponent: float = parameter(1.0, note="eigenvalues j^(-2 alpha)", above=0, most=6)
+    spectrum_exponent: float = parameter(
+        1.0, "half the exponent of the eigenvalues", note="eigenvalues j^(-2 alpha)", symbol=r"\alpha", above=0, most=6
+    )
     target_exponent: float = parameter(0.3, note="coefficients j^(-beta)", least=0, most=6)
-    latent_dimension: float = parameter(500.0, note="inf only for alpha > 1/2", least=2, scale="log", infinite=True)
+    latent_dimension: float = parameter(
+        500.0, "modes of the inputs", note="inf only for alpha > 1/2", symbol="V", least=2, scale="log", infinite=True
+    )
 
     @classmethod
     def replaced_by_spectrum(cls) -> tuple[str, ...]:

@@ -19,12 +19,10 @@ from one half therefore differs from the estimate from all rows by one standard 
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from typing import NamedTuple
 
-from limitlab._core.checks import array, refuse, whole
-from limitlab.errors import Refused
-from limitlab.numerics.spectra._population import Spectrum, _made, disagreement
+import numpy as np
+from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
@@ -37,28 +35,26 @@ NOTHING = 1e-12  # sample eigenvalues below this share of the largest count as 0
 TOTAL_WEIGHT = 10.0  # weight of the equations for the sum of the weights and for the trace
 
 
-def estimated(rows: ArrayLike, labels: ArrayLike | None, seed: int) -> Spectrum:
-    """Return the estimate of `Spectrum.from_rows`."""
-    X = array("rows", rows, shape=("n", "p"))
-    y = None if labels is None else array("labels", labels, shape=(len(X),), remedy="give one label for each row")
-    n = len(X)
-    refuse(n < LEAST_ROWS, f"rows of shape {X.shape} is not allowed: must have at least {LEAST_ROWS} rows")
-    refuse(not (np.ptp(X, axis=0) > 0).any(), "rows is not allowed: must have a column that varies")
-    rng = np.random.default_rng([whole("seed", seed, least=0), *X.shape])
-    made, _ = _estimate(X, y)
-    halves = [np.sort(rng.permutation(n)[: n // 2]) for _ in range(HALVES)]
-    parts = [_estimate(X[half], None if y is None else y[half]) for half in halves]
-    made.variants, made.name = tuple(part for part, _ in parts), "estimated"
-    error = disagreement(made, max(least for _, least in parts))
-    if not error <= WORST_ERROR:
-        raise Refused(
-            f"rows of shape {X.shape} is not allowed: estimates from random halves of the rows differ by {error:.0%} of an integral "
-            f"over the spectrum, and at most {WORST_ERROR:.0%} is accepted; use more rows, or remove rows of extreme norm"
-        )
-    return made
+class Estimate(NamedTuple):
+    """Atoms of a population spectrum, energies, label noise, and the least kappa of the equations."""
+
+    eigenvalues: Array
+    weights: Array
+    energy: Array | None
+    label_noise: float | None
+    least: float
 
 
-def _estimate(X: Array, y: Array | None) -> tuple[Spectrum, float]:
+def halves_of(count: int, rng: np.random.Generator) -> list[NDArray[np.int64]]:
+    """Return random halves of the rows.
+
+    >>> [len(half) for half in halves_of(10, np.random.default_rng(0))]
+    [5, 5, 5, 5]
+    """
+    return [np.sort(rng.permutation(count)[: count // 2]) for _ in range(HALVES)]
+
+
+def estimate(X: Array, y: Array | None) -> Estimate:
     """Return the atoms that solve (2), with the energies that solve (3), and the least kappa of these equations."""
     from scipy.optimize import nnls
 
@@ -80,16 +76,14 @@ def _estimate(X: Array, y: Array | None) -> tuple[Spectrum, float]:
     used = weights > 1e-9
     s, w = grid[used], weights[used] / weights[used].sum()
     if y is None:
-        return _made(s, w, None, None), float(kappa.min())
+        return Estimate(s, w, None, None, float(kappa.min()))
     target = y - y.mean()
     along = (left.T @ target) ** 2 / n
     rest = max(float(target @ target) / n - float(along.sum()), 0.0)
     forms = (along / (values + ridges[:, None])).sum(axis=1) + rest / ridges  # left side of (3)
     parts = np.concatenate([s / (s + kappa[:, None]), 1 / kappa[:, None]], axis=1)
     solution = nnls(parts * kappa[:, None], forms * kappa, maxiter=50 * GRID)[0]
-    made = _made(s, w, solution[:-1], None)
-    made.label_noise = float(np.sqrt(solution[-1]))
-    return made, float(kappa.min())
+    return Estimate(s, w, solution[:-1], float(np.sqrt(solution[-1])), float(kappa.min()))
 
 
 def _grid(values: Array, kappa: Array, n: int, null: int) -> Array:

@@ -22,10 +22,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic_core import PydanticCustomError, core_schema
 
-from limitlab._core.checks import number, refuse, whole
+from limitlab._core.checks import array, number, refuse, whole
 from limitlab._core.declaration import apportion
 from limitlab.errors import Refused
-from limitlab.numerics.spectra._power_law import ALL, power_law_modes
+from limitlab.numerics.spectra._from_rows import LEAST_ROWS, WORST_ERROR, estimate, halves_of
+from limitlab.numerics.spectra.power_law import ALL, power_law_modes
 
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
@@ -267,9 +268,22 @@ class Spectrum:
         >>> bool(abs(spectrum.trace - 2.5) < 0.05), bool(spectrum.accuracy < 0.1)
         (True, True)
         """
-        from limitlab.numerics.spectra._from_rows import estimated
-
-        return estimated(rows, labels, seed)
+        X = array("rows", rows, shape=("n", "p"))
+        y = None if labels is None else array("labels", labels, shape=(len(X),), remedy="give one label for each row")
+        refuse(len(X) < LEAST_ROWS, f"rows of shape {X.shape} is not allowed: must have at least {LEAST_ROWS} rows")
+        refuse(not (np.ptp(X, axis=0) > 0).any(), "rows is not allowed: must have a column that varies")
+        parts = [estimate(X, y)]
+        for half in halves_of(len(X), np.random.default_rng([whole("seed", seed, least=0), *X.shape])):
+            parts.append(estimate(X[half], None if y is None else y[half]))
+        made, *variants = (_made(part.eigenvalues, part.weights, part.energy, None) for part in parts)
+        made.label_noise, made.variants, made.name = parts[0].label_noise, tuple(variants), "estimated"
+        error = disagreement(made, max(part.least for part in parts[1:]))
+        if not error <= WORST_ERROR:
+            raise Refused(
+                f"rows of shape {X.shape} is not allowed: estimates from random halves of the rows differ by {error:.0%} of an integral "
+                f"over the spectrum, and at most {WORST_ERROR:.0%} is accepted; use more rows, or remove rows of extreme norm"
+            )
+        return made
 
     # -- changes --------------------------------------------------------------------------------------------------------
 
