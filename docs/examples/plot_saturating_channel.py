@@ -25,12 +25,12 @@ def sensor(gain):
 # The line is the error of the best method, which message passing attains here, and the points are runs of message passing.
 
 figure, (axes,) = new_figure()
-ratios, few = np.geomspace(0.2, 2.0, 9), (0.25, 0.5, 1.0)
+ratios, few = 1 / np.linspace(0.5, 5.0, 8), (0.25, 0.5, 1.0)
 for index, gain in enumerate((1.0, 3.0)):
     law = BayesOptimal(channel=sensor(gain))
     curve = [float(law.replace(ratio=float(r)).theory().estimation_error) for r in ratios]
     theory_line(axes, 1 / ratios, np.array(curve), index, f"gain {gain:g}")
-    runs = [law.replace(ratio=r).simulate_batch(200, range(6)).estimation_error_gamp.values for r in few]
+    runs = [law.replace(ratio=r).simulate_batch(150, range(5)).estimation_error_gamp.values for r in few]
     mean = np.array([run.mean() for run in runs])
     error = np.array([run.std(ddof=1) / np.sqrt(run.size) for run in runs])
     simulation_points(axes, 1 / np.array(few), mean, error, index, f"message passing, gain {gain:g}")
@@ -41,5 +41,5 @@ finish(axes, "samples per coefficient $n/p$", "error of the coefficients")
 
 law = BayesOptimal(ratio=0.5, channel=sensor(1.0))
 print("accuracy:", law.theory().accuracy)
-comparison = ll.compare(law, sizes=(100, 200), seeds=12)
+comparison = ll.compare(law, sizes=(60, 120), seeds=8)
 print(comparison.verdict, {row.observable: round(row.z, 1) for row in comparison.rows})

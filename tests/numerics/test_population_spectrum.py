@@ -35,8 +35,10 @@ def degrees(spectrum: Spectrum) -> np.ndarray:
 )
 def test_continuous_spectra_have_closed_integrals(spectrum, exact):
     error = np.abs(degrees(spectrum) / exact(KAPPAS) - 1).max()
-    assert error < 2e-9 and error < max(10 * spectrum.accuracy, 1e-11)
-    assert spectrum.variants and spectrum.smooth
+    assert error < 2e-9
+    assert error < max(10 * spectrum.accuracy, 1e-11)
+    assert spectrum.variants
+    assert spectrum.smooth
 
 
 def test_atoms_that_stand_for_an_exponential_distribution():
@@ -50,7 +52,8 @@ def test_atoms_that_stand_for_an_exponential_distribution():
 def test_power_law_is_the_sum_over_its_modes():
     j = np.arange(1, 3001.0)
     grouped, listed = Spectrum.power_law(1.2, 3000), Spectrum.from_list(j**-1.2)
-    assert grouped.weights.size < 400 and listed.weights.size == 3000
+    assert grouped.weights.size < 400
+    assert listed.weights.size == 3000
     np.testing.assert_allclose(degrees(grouped), degrees(listed), rtol=1e-10)
     energies = Spectrum.power_law(1.2, 400, target_exponent=0.3).energy
     np.testing.assert_allclose(np.sort(energies)[::-1], np.arange(1, 401.0) ** -0.6)
@@ -63,7 +66,8 @@ def test_lists_groups_and_steps_are_exact():
     assert not step.variants
     groups = Spectrum.groups([4.0, 1.0], [0.25, 0.75], energy=[0.2, 0.8])
     listed = Spectrum.from_list([4.0, 1.0, 1.0, 1.0], energy=[0.2, 0.4, 0.2, 0.2])
-    assert groups == listed and hash(groups) == hash(listed)
+    assert groups == listed
+    assert hash(groups) == hash(listed)
 
 
 @pytest.mark.parametrize("size", [7, 40, 333])
@@ -72,7 +76,8 @@ def test_an_experiment_keeps_trace_and_energy(size):
     drawn = power.at(size)
     assert drawn.counts(size).sum() == size
     bulk = (size - 2) / size * power.trace + 38.0 / size
-    assert drawn.trace == pytest.approx(bulk, rel=1e-12) and drawn.energy.sum() == pytest.approx(2.0, rel=1e-12)
+    assert drawn.trace == pytest.approx(bulk, rel=1e-12)
+    assert drawn.energy.sum() == pytest.approx(2.0, rel=1e-12)
     assert drawn.at(size) == drawn  # an experiment at its own size does not change
 
 

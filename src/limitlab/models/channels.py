@@ -55,7 +55,7 @@ class FromFunctions:
     name: str
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self.name == other.name  # type: ignore[attr-defined]
+        return type(self) is type(other) and self.name == other.name
 
     def __hash__(self) -> int:
         return hash((type(self), self.name))
@@ -238,14 +238,12 @@ class OutputChannel(FromFunctions):
         table = _called("log_likelihood", log_likelihood, probe[:, None], SCORES[None], shape=(probe.size, SCORES.size))
         _called("sampler", lambda z: sampler(np.random.default_rng(0), z), SCORES, shape=SCORES.shape)
         if kinks is None:
-            found = [
-                _kinks("log_likelihood", lambda z, y=y: np.exp(np.broadcast_to(log_likelihood(np.full(z.shape, y), z), z.shape)))
-                for y in probe[:5]
-            ]  # fmt: skip
+            found = [_kinks("log_likelihood", _at_label(log_likelihood, float(y))) for y in probe[:5]]
             places = _common(found, 1 if options is not None else 2)
         else:
             places = tuple(float(kink) for kink in kinks)
-        name = f"{record(log_likelihood, np.exp(table).ravel())}+{record(sampler)}"
+        functions: tuple[Any, Any] = (log_likelihood, sampler)
+        name = f"{record(functions[0], np.exp(table).ravel())}+{record(functions[1])}"
         parts = dict(form="likelihood", function=log_likelihood, sampler=sampler)
         return _finished(cls, parts, options, places, name)
 
@@ -376,6 +374,11 @@ def _kinks(what: str, function: Callable[[Array], Any]) -> tuple[float, ...]:
         raise Refused(
             f"{what} = {function!r} is not allowed: its jumps and kinks were not located ({error}); give them with kinks="
         ) from None
+
+
+def _at_label(log_likelihood: Callable[[Array, Array], Any], y: float) -> Callable[[Array], Array]:
+    """Return the likelihood of one label as a function of the score."""
+    return lambda z: np.exp(np.broadcast_to(log_likelihood(np.full(z.shape, y), z), z.shape))
 
 
 def _common(found: Sequence[tuple[float, ...]], least: int) -> tuple[float, ...]:
@@ -711,7 +714,7 @@ class CoefficientPrior(FromFunctions):
     def _validated(cls, given: Any) -> Self:
         if isinstance(given, dict) and set(given) == {"values", "probabilities"}:
             try:
-                return cls.table(given["values"], given["probabilities"])  # type: ignore[return-value]
+                return cls.table(given["values"], given["probabilities"])
             except Refused as error:
                 raise PydanticCustomError(cls.WORD, "{reason}", {"reason": str(error)}) from None
         return super()._validated(given)

@@ -248,7 +248,7 @@ def right_edge(eigenvalues: ArrayLike, load: ArrayLike) -> Any:
     9.0
     """
     s, m, _, _ = _prepare(0.0, eigenvalues, load)
-    spikes = ~(m > 0).reshape(-1, s.size).any(axis=0)
+    spikes = np.asarray(~(m > 0).reshape(-1, s.size).any(axis=0))
     if (spikes & (s > 0)).any():
         return _edge_with_spikes(s, m, spikes)
     top, slack = s.max(), 1e-12

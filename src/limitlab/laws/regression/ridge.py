@@ -280,7 +280,7 @@ class Ridge(LinearModel):
         "gcv": observable("generalised cross-validation score", r"\mathrm{GCV}"),
         "average_bias": observable("squared bias of the predictor averaged over training sets", r"\bar B"),
     }
-    # Unequal shares, eigenvalues and energies on both sides of ratio 1, and a penalty that shrinks to a start.
+    # Unequal shares, eigenvalues and energies on both sides of ratio 1, a penalty that shrinks to a start, and other test inputs.
     points = (
         dict(ratio=0.6, ridge=0.3, noise=0.7, eigenvalues=(0.5, 2.0), weights=(0.4, 0.6), signal_energy=(0.5, 0.8)),
         dict(
@@ -299,6 +299,15 @@ class Ridge(LinearModel):
             weights=(0.5, 0.5),
             signal_energy=(0.4, 0.8),
             start_distance=1.6,
+        ),
+        dict(
+            ratio=1.5,
+            ridge=0.2,
+            noise=0.5,
+            eigenvalues=(1.0, 2.0),
+            weights=(0.4, 0.6),
+            signal_energy=(0.3, 0.5),
+            test_eigenvalues=(3.0, 0.2),
         ),
     )
 

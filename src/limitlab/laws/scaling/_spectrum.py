@@ -13,15 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import model_validator
 
+from limitlab._core.declaration import parameter
 from limitlab.errors import Refused
-from limitlab.laws import parameter
 from limitlab.laws._population import HasSpectrum
 from limitlab.numerics.contours import FEW as FEW
 from limitlab.numerics.contours import coefficients
 from limitlab.numerics.equivalents import learned, resolvent_ridge, right_edge, unlearned
 from limitlab.numerics.roots import bracketed_root
 from limitlab.numerics.spectra import Spectrum as Population
-from limitlab.numerics.spectra.power_law import Modes, power_law_modes
+from limitlab.numerics.spectra.power_law import Modes as Modes
+from limitlab.numerics.spectra.power_law import power_law_modes
 
 Array = NDArray[np.float64]
 

@@ -49,6 +49,7 @@ class Rates(NamedTuple):
 def risk(spectrum: Modes, samples: float, width: float, ridge: float, noise: float) -> dict[str, float]:
     """Return every observable at one set of parameters, equation (1).
 
+    >>> from limitlab.laws.scaling._spectrum import power_law
     >>> values = risk(power_law(1.0, 0.3, 3000.0), 300, 100, 0.0, 0.1)
     >>> round(values["bias"], 9), round(values["variance"], 9)
     (0.004356103, 0.005)
