@@ -226,24 +226,8 @@ def test_command_line(tmp_path):
     path = tmp_path / "spectrum.csv"
     path.write_text("eigenvalue,weight,energy\n0.4,0.5,0.3\n1,0.3,0.5\n3,0.2,0.4\n")
     from_file = run(app, ["predict", "ridge", "--spectrum", str(path), "--ratio", "2", "--ridge", "0.15", "--json"])
-    groups = run(
-        app,
-        [
-            "predict",
-            "ridge",
-            "--eigenvalues",
-            "0.4,1,3",
-            "--weights",
-            "0.5,0.3,0.2",
-            "--signal-energy",
-            "0.3,0.5,0.4",
-            "--ratio",
-            "2",
-            "--ridge",
-            "0.15",
-            "--json",
-        ],
-    )
+    options = "--eigenvalues 0.4,1,3 --weights 0.5,0.3,0.2 --signal-energy 0.3,0.5,0.4 --ratio 2 --ridge 0.15 --json"
+    groups = run(app, ["predict", "ridge", *options.split()])
     shown, known = (json.loads(result.stdout)["observables"]["test_error"] for result in (from_file, groups))
     assert shown == pytest.approx(known, rel=1e-12)
     swept = run(app, ["predict", "ridge", "--spectrum", "power:1.2,power:0.5:100"])

@@ -219,7 +219,7 @@ TANH = OutputChannel.from_link(np.tanh, 0.3)
         lambda: LogisticCalibration(channel=TANH),
         lambda: LogisticCalibration(
             channel=OutputChannel.from_probability(lambda z: 0.3 + 0.2 * np.tanh(z)), prevalence=0.9
-        ),
+        ).theory(),
         lambda: OnlineSingleIndex(channel=PROBIT),
         lambda: OnlineSingleIndex(channel=TANH, noise=0.3),
         lambda: OnlineSingleIndex(channel=TANH, teacher="tanh"),

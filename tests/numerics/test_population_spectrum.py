@@ -8,7 +8,8 @@ import pytest
 
 from limitlab import Spectrum
 from limitlab.errors import Refused
-from limitlab.numerics.equivalents import df1, df2, ridge_equivalent
+from limitlab.numerics.equivalents import df1, df2, ridge_equivalent, right_edge
+from limitlab.numerics.spectra import SampleSpectrum
 
 KAPPAS = np.geomspace(1e-4, 1e2, 40)
 
@@ -118,6 +119,13 @@ def test_files(tmp_path):
     plain.write_text("a,b\n1,2\n")
     with pytest.raises(Refused, match="column eigenvalue"):
         Spectrum(plain)
+
+
+def test_the_largest_sample_eigenvalue_of_a_spike():
+    spiked, weak = Spectrum([1.0]).with_spikes([6.0]), Spectrum([1.0]).with_spikes([1.2])
+    position, _ = SampleSpectrum([1.0], ratio=0.5).outlier(6.0)
+    assert right_edge(spiked.eigenvalues, 0.5 * spiked.weights) == pytest.approx(position, rel=1e-12)
+    assert right_edge(weak.eigenvalues, 0.5 * weak.weights) == pytest.approx((1 + np.sqrt(0.5)) ** 2, rel=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -367,9 +367,8 @@ def _remade(
 def _kinks(what: str, function: Callable[[Array], Any]) -> tuple[float, ...]:
     try:
         with np.errstate(all="ignore"):
-            return tuple(
-                kink for kink in find_kinks(lambda z: np.asarray(function(z), dtype=float)) if abs(kink) < 2 * REACH
-            )
+            places = find_kinks(lambda z: np.asarray(function(z), dtype=float))
+        return tuple(0.0 if abs(kink) < 1e-12 else kink for kink in places if abs(kink) < 2 * REACH)
     except (ConvergenceError, ValueError) as error:
         raise Refused(
             f"{what} = {function!r} is not allowed: its jumps and kinks were not located ({error}); give them with kinks="
@@ -714,7 +713,8 @@ class CoefficientPrior(FromFunctions):
     def _validated(cls, given: Any) -> Self:
         if isinstance(given, dict) and set(given) == {"values", "probabilities"}:
             try:
-                return cls.table(given["values"], given["probabilities"])
+                made: Any = cls.table(given["values"], given["probabilities"])
+                return made
             except Refused as error:
                 raise PydanticCustomError(cls.WORD, "{reason}", {"reason": str(error)}) from None
         return super()._validated(given)
