@@ -10,40 +10,49 @@ and it estimates the energy of the target in every direction and the label noise
 import numpy as np
 
 import limitlab as ll
-from limitlab.laws.regression._label_chains import TablePopulation, shipped_images
+from limitlab.models.datasets import mnist
 from limitlab.plotting import finish, new_figure, simulation_points, theory_line
 
 # %%
-# The 8,000 shipped images are the whole population. A pilot of 600 rows is drawn from them.
+# The 8,000 shipped images, averaged to 14 x 14 pixels, are the whole population. A pilot of 600 rows is drawn from them.
 
-X, y = shipped_images()
-table = TablePopulation.of(X, y)
+images, digit = mnist("all")
+X = images.reshape(-1, 14, 2, 14, 2).mean(axis=(2, 4)).reshape(len(images), -1)
+X, y = X - X.mean(axis=0), 1.0 - 2.0 * (digit % 2)
+X, y = X / np.sqrt((X**2).sum(axis=1).mean()), y - y.mean()
+covariance = X.T @ X / len(X)
+best = np.linalg.pinv(covariance, hermitian=True) @ (X.T @ y) / len(X)
+noise = float(np.std(y - X @ best))
+
 rng = np.random.default_rng(0)
-rows, labels = table.draw(rng, 600)
+pilot = rng.integers(len(X), size=600)
+rows, labels = X[pilot], y[pilot]
 spectrum = ll.Spectrum.from_rows(rows, labels)
 print(spectrum)
-print(f"trace {spectrum.trace:.5f} (of all images {table.eigenvalues.mean():.5f})")
-print(f"label noise {spectrum.label_noise:.3f} (of all images {table.noise:.3f})")
+print(f"trace {spectrum.trace:.5f} (of all images {np.trace(covariance) / X.shape[1]:.5f})")
+print(f"label noise {spectrum.label_noise:.3f} (of all images {noise:.3f})")
 
 # %%
 # The naive way takes the eigenvalues and the least-squares coefficients of the pilot.
 
 centred = rows - rows.mean(axis=0)
 values, basis = np.linalg.eigh(centred.T @ centred / len(rows))
+values = np.where(values > 1e-10 * values[-1], values, np.inf)
 coefficients = (labels - labels.mean()) @ (centred @ basis) / len(rows) / values
+values = np.where(np.isinf(values), 0.0, values)
 residual = float(np.std(labels - labels.mean() - centred @ basis @ coefficients))
-naive = ll.Spectrum.from_list(np.maximum(values, 0.0), energy=coefficients**2)
+naive = ll.Spectrum.from_list(values, energy=coefficients**2)
 
 # %%
 # The lines are the predicted test errors at a fixed ridge, and the points are fits to new rows with their errors on the whole population.
 
-sizes, ridge, p = (100, 200, 400, 800, 1600), 2e-4, table.eigenvalues.size
+sizes, ridge, p = (100, 200, 400, 800, 1600), 2e-4, X.shape[1]
 grid = np.geomspace(80, 2000, 30)
 figure, (axes,) = new_figure()
-for index, (name, atoms, noise) in enumerate(
+for index, (name, atoms, tau) in enumerate(
     (("estimated spectrum", spectrum, spectrum.label_noise), ("sample spectrum", naive, residual))
 ):
-    law = ll.laws.Ridge(ridge=ridge, spectrum=atoms, noise=noise)
+    law = ll.laws.Ridge(ridge=ridge, spectrum=atoms, noise=tau)
     errors = law.evaluate(ratio=p / grid)["test_error"]
     theory_line(axes, grid, errors, index, name)
 
@@ -51,9 +60,10 @@ means, spreads = [], []
 for n in sizes:
     runs = []
     for _ in range(20):
-        A, b = table.draw(rng, n)
+        drawn = rng.integers(len(X), size=n)
+        A, b = X[drawn], y[drawn]
         fit = np.linalg.solve(A.T @ A / n + ridge * np.eye(p), A.T @ b / n)
-        runs.append(table.excess(fit) + table.noise**2)
+        runs.append((fit - best) @ covariance @ (fit - best) + noise**2)
     means.append(np.mean(runs))
     spreads.append(np.std(runs, ddof=1) / np.sqrt(len(runs)))
 simulation_points(axes, sizes, np.array(means), np.array(spreads), 2, "fits to images")

@@ -63,6 +63,17 @@ def test_a_spectrum_with_the_atoms_of_the_groups_gives_the_same_numbers(law, for
         np.testing.assert_allclose(np.asarray(values[name], dtype=float), expected, rtol=1e-10, atol=1e-10)
 
 
+def test_gradient_descent_in_two_laws():
+    spectrum = Spectrum.groups([3.0, 0.5], [0.2, 0.8], energy=[0.9, 0.6])
+    general = FirstOrderDynamics(
+        loss="square", sample_ratio=1.5, noise=0.5, step=0.1, steps=8, signal_energy=1.5, spectrum=spectrum
+    ).theory()
+    times = tuple(0.1 * k for k in range(9))
+    exact = EarlyStopping(ratio=1 / 1.5, noise=0.5, step=0.1, times=times, spectrum=spectrum).theory()
+    for name in ("test_error", "train_error"):
+        np.testing.assert_allclose(general[name].values, exact[name].values, rtol=1e-7)
+
+
 def test_energy_of_a_spectrum_without_energies():
     assert float(Ridge(spectrum=[1.0, 1.0], signal_energy=(2.0,)).theory().test_error) == pytest.approx(
         float(Ridge(signal_energy=(2.0,)).theory().test_error), rel=1e-12

@@ -335,7 +335,8 @@ class OutputChannel(FromFunctions):
                 f"channel = {self.name!r} is not allowed here: its labels must be -1 and +1; use OutputChannel.from_probability"
             )
         if self._parts["form"] == "probability":
-            return self._parts["function"]  # type: ignore[no-any-return]
+            function: Callable[[Array], Array] = self._parts["function"]
+            return function
         return Probability(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
