@@ -16,11 +16,14 @@ from pydantic import model_validator
 
 from limitlab._core.declaration import parameter
 from limitlab._core.law import Law
-from limitlab._core.results import absolute_errors
+from limitlab._core.results import absolute_errors, scale_of
 from limitlab.errors import Refused
 from limitlab.numerics.spectra import Spectrum
 
 Array = NDArray[np.float64]
+
+
+ROUNDING = 1e-13  # changes below this share of the largest observable are rounding errors
 
 
 class Population(NamedTuple):
@@ -92,6 +95,7 @@ class HasSpectrum(Law):
         observables = {name: np.asarray(values[name], dtype=float) for name in type(self).all_outputs() if name in values}
         errors = absolute_errors(observables, values.get("accuracy"))
         changes: dict[str, list[float]] = {name: [] for name in observables}
+        rounding = ROUNDING * max(map(scale_of, observables.values()), default=0.0)  # an observable may be 0 up to rounding
         for part in self.spectrum.variants:
             try:
                 other = self.replace(spectrum=part)._evaluated(grid)
@@ -103,7 +107,8 @@ class HasSpectrum(Law):
             for name, value in observables.items():
                 with np.errstate(invalid="ignore"):
                     change = np.abs(np.asarray(other[name], dtype=float) - value)
-                changes[name].append(float(np.max(np.nan_to_num(change, nan=0.0), initial=0.0)))
+                largest = float(np.max(np.nan_to_num(change, nan=0.0), initial=0.0))
+                changes[name].append(largest if largest > rounding else 0.0)
         own = self.spectrum.accuracy if not self.spectrum.variants else 0.0
         for name, value in observables.items():
             finite = np.abs(value[np.isfinite(value)])
