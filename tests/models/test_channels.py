@@ -234,7 +234,9 @@ def test_a_channel_is_sent_to_worker_processes():
     import limitlab as ll
 
     law = OnlineSingleIndex(channel=OutputChannel.from_link(np.tanh, 0.3), student="tanh", times=(0.5,))
-    serial, other = (ll.sweep(law, over={"step": [0.3, 0.5]}, sizes=[30], seeds=2, engine=e) for e in ("serial", "processes"))
+    serial, other = (
+        ll.sweep(law, over={"step": [0.3, 0.5]}, sizes=[30], seeds=2, engine=e) for e in ("serial", "processes")
+    )
     np.testing.assert_array_equal(serial.overlap.values, other.overlap.values)
 
 
