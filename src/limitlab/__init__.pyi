@@ -23,12 +23,14 @@ from .lab._sweep import sweep as sweep
 from .lab.store import caching as caching
 from .lab.figures import figure as figure
 from .lab.claims import verify as verify
+from .numerics.spectra import Spectrum as Spectrum
 from .show.explorer import explore as explore
 
 __version__: str
 __all__ = [
     "Forecast",
     "ForecastClassifier",
+    "Spectrum",
     "__version__",
     "applied",
     "caching",

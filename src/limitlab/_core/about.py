@@ -149,12 +149,22 @@ def allowed(law: type[Declaration], name: str) -> str:
     annotation = law.model_fields[name].annotation
     if typing.get_origin(annotation) is typing.Literal:
         return " or ".join(map(str, typing.get_args(annotation)))
+    own = [words for leaf in _leaves(annotation) if (words := getattr(leaf, "ALLOWED", ""))]
+    choices = [option for leaf in typing.get_args(annotation) for option in _options(leaf)]
+    if own:
+        return " or ".join([*choices, *own])
     kind = kind_of(annotation)
     words = law.parameters()[name].allowed
     if kind in ("name", "truth"):
         return {"name": "a name", "truth": "yes or no"}[kind]
     prefix = {"number": "", "whole": "whole, ", "series": "one or several, ", "sequence": "a list, each "}[kind]
     return prefix + words
+
+
+def _options(annotation: Any) -> tuple[str, ...]:
+    """Return the options of a `Literal` type or of an alias of one."""
+    value = getattr(annotation, "__value__", annotation)
+    return tuple(map(str, typing.get_args(value))) if typing.get_origin(value) is typing.Literal else ()
 
 
 def kind_of(annotation: Any) -> Kind:

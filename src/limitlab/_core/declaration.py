@@ -64,6 +64,7 @@ class Parameter:
     infinite: bool = False
     count: Count | None = None
     finer: float | None = None
+    added: bool = False
 
     @property
     def words(self) -> str:
@@ -140,6 +141,7 @@ def parameter(
     infinite: bool = False,
     count: Count | None = None,
     finer: float | None = None,
+    added: bool = False,
 ) -> Any:
     """Declare a parameter of a law.
 
@@ -168,6 +170,9 @@ def parameter(
     finer
         For a solver option, the factor by which its value is multiplied to make the prediction more accurate (2 for the points of
         a grid, 0.01 for a tolerance).
+    added
+        Whether the law had an earlier version without this parameter. At its default it then enters neither the random stream nor the
+        keys of stored results, so that both remain those of the earlier version.
 
     Examples
     --------
@@ -731,4 +736,6 @@ def _reason(meta: Parameter, error: ValidationError) -> str:
     """Return why pydantic refused a value. If a number was required, the reason states the allowed numbers."""
     first = error.errors()[0]
     wanted = {"float": "must be a number", "int": "must be a whole number"}.get(first["type"].split("_")[0])
-    return first["msg"].lower() if wanted is None else ", ".join([wanted, *([meta.allowed] if meta.bounded else [])])
+    plain_text = first["msg"]
+    plain_text = plain_text[:1].lower() + plain_text[1:]  # names of classes keep their capitals
+    return plain_text if wanted is None else ", ".join([wanted, *([meta.allowed] if meta.bounded else [])])

@@ -70,7 +70,7 @@ def seed_entropy(law: Declaration) -> list[int]:
     kind = type(law)
     drawn = {name for name, meta in kind.parameters().items() if meta.kind in ("physics", "experiment")}
     drawn.difference_update(kind.path_parameters())
-    content = digest({"law": identity(type(law)), "parameters": plain_parameters(law, drawn)})
+    content = digest({"law": identity(type(law)), "parameters": key_parameters(law, drawn)})
     return [int(content[i : i + 8], 16) for i in range(0, len(content), 8)]
 
 
@@ -78,7 +78,7 @@ def computation_hash(law: Declaration, arguments: Mapping[str, Any], *draw: int)
     """Return a hash of everything on which a prediction or a draw depends. It names the files of saved states."""
     arrays = {name: np.asarray(values).tolist() for name, values in arguments.items()}
     content = {"law": identity(type(law)), "revision": law.revision, "version": package_version(), "draw": draw}
-    return digest({**content, "parameters": plain_parameters(law), "given": arrays})
+    return digest({**content, "parameters": key_parameters(law), "given": arrays})
 
 
 def identity(law: type[Declaration]) -> str:
@@ -102,6 +102,16 @@ def is_builtin(law: type[Declaration]) -> bool:
 def plain_parameters(law: Declaration, names: set[str] | None = None) -> dict[str, Any]:
     """Return the parameters of a law as JSON data, which are numbers, texts and lists."""
     return dict(json.loads(law.model_dump_json(include=names)))
+
+
+def key_parameters(law: Declaration, names: set[str] | None = None) -> dict[str, Any]:
+    """Return the parameters on which random streams and keys of stored results depend, as JSON data.
+
+    A parameter that was added to the law later is left out at its default, so that streams and keys remain those of the earlier law.
+    """
+    later = {name: meta.default for name, meta in type(law).parameters().items() if meta.added}
+    values = plain_parameters(law, names)
+    return {name: value for name, value in values.items() if not (name in later and value == later[name])}
 
 
 def digest(content: Any) -> str:

@@ -28,7 +28,7 @@ import xarray as xr
 from limitlab._core.about import titled
 from limitlab._core.arguments import explained
 from limitlab._core.cost import Cost, check_cost, estimate
-from limitlab._core.draws import checked_seeds, checked_sizes, identity, mean_and_error, plain_parameters
+from limitlab._core.draws import checked_seeds, checked_sizes, identity, key_parameters, mean_and_error
 from limitlab._core.law import Law
 from limitlab._core.page import Described, Page, Table
 from limitlab._core.page import Verdict as Word
@@ -344,7 +344,7 @@ def _opened(store: str | os.PathLike[str], law: Law, sizes: list[int], seeds: li
             "what": "comparison",
             "law": identity(type(law)),
             "revision": law.revision,
-            "parameters": plain_parameters(law),
+            "parameters": key_parameters(law),
             "over": {},
             "sizes": sizes,
             "seeds": seeds,

@@ -20,7 +20,7 @@ from limitlab._core.arguments import explained
 from limitlab._core.checks import is_whole
 from limitlab._core.cost import NUMBER, Cost, Pace, check_cost, estimate, memory_limit
 from limitlab._core.declaration import coordinate_values
-from limitlab._core.draws import checked_seeds, checked_sizes, identity, plain_parameters
+from limitlab._core.draws import checked_seeds, checked_sizes, identity, key_parameters, plain_parameters
 from limitlab._core.law import Law
 from limitlab._core.registry import law_at_defaults
 from limitlab._core.results import NOT_STATED, package_version, relative_error, to_dataset
@@ -381,7 +381,7 @@ def open_store(store: str | os.PathLike[str], plan: SweepPlan, over: Mapping[str
             "what": "sweep",
             "law": identity(type(law)),
             "revision": law.revision,
-            "parameters": {name: value for name, value in plain_parameters(law).items() if name not in swept},
+            "parameters": {name: value for name, value in key_parameters(law).items() if name not in swept},
             "over": swept,
             "sizes": plan.sizes,
             "seeds": plan.seeds,

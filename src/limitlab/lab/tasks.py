@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limitlab._core.cost import check_draw, single_threaded
-from limitlab._core.draws import digest, identity, plain_parameters
+from limitlab._core.draws import digest, identity, key_parameters
 from limitlab._core.law import Law
 from limitlab._core.results import absolute_errors, own_dimensions
 from limitlab.errors import Refused
@@ -130,12 +130,12 @@ _latest: list[tuple[Law, dict[str, Any]]] = []
 
 
 def _parameters_of(law: Law) -> dict[str, Any]:
-    """Return `plain_parameters` of a law.
+    """Return `key_parameters` of a law.
 
     The value of the latest law is cached, because the tasks of the draws of a law follow one another.
     """
     if not _latest or _latest[0][0] is not law:
-        _latest[:] = [(law, plain_parameters(law))]
+        _latest[:] = [(law, key_parameters(law))]
     return _latest[0][1]
 
 

@@ -6,6 +6,7 @@ from .kernels.layers.layer import AveragePool as AveragePool
 from .classification.bayes_optimal import BayesOptimal as BayesOptimal
 from ._author import CLOSED_FORM as CLOSED_FORM
 from .attention.circle import CircleMeanField as CircleMeanField
+from ._author import CoefficientPrior as CoefficientPrior
 from .mean_field.cone import ConeFlow as ConeFlow
 from .classification.convex_loss import ConvexLoss as ConvexLoss
 from .kernels.layers.layer import Convolution as Convolution
@@ -53,6 +54,7 @@ from .kernels.layers.layer import Nonlinear as Nonlinear
 from .online_sgd.mixture import OnlineMixture as OnlineMixture
 from .online_sgd.pca import OnlinePCA as OnlinePCA
 from .online_sgd.single_index import OnlineSingleIndex as OnlineSingleIndex
+from ._author import OutputChannel as OutputChannel
 from .mean_field.output_scale import OutputScale as OutputScale
 from .kernels.layers.layer import Parallel as Parallel
 from .classification.perceptron import Perceptron as Perceptron
@@ -73,6 +75,7 @@ from .kernels.layers.layer import Serial as Serial
 from .online_sgd.large_deviation import SgdLargeDeviation as SgdLargeDeviation
 from .attention.single_cluster import SingleCluster as SingleCluster
 from .regression.singular_kernel import SingularKernelSmoother as SingularKernelSmoother
+from ._author import Spectrum as Spectrum
 from .online_sgd.spiked_tensor import SpikedTensor as SpikedTensor
 from .online_sgd.spiked_tensor import SpikedTensorDiffusion as SpikedTensorDiffusion
 from .spectra.square_matrix import SquareMatrixEdge as SquareMatrixEdge
@@ -152,6 +155,7 @@ __all__ = [
     "BayesOptimal",
     "CLOSED_FORM",
     "CircleMeanField",
+    "CoefficientPrior",
     "ConeFlow",
     "ConvexLoss",
     "Convolution",
@@ -199,6 +203,7 @@ __all__ = [
     "OnlineMixture",
     "OnlinePCA",
     "OnlineSingleIndex",
+    "OutputChannel",
     "OutputScale",
     "Parallel",
     "Perceptron",
@@ -219,6 +224,7 @@ __all__ = [
     "SgdLargeDeviation",
     "SingleCluster",
     "SingularKernelSmoother",
+    "Spectrum",
     "SpikedTensor",
     "SpikedTensorDiffusion",
     "SquareMatrixEdge",

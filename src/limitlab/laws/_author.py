@@ -7,15 +7,20 @@ from limitlab._core.headline import Headline, Mark
 from limitlab._core.law import Law, Values
 from limitlab._core.registry import all_laws, find_law, load_laws
 from limitlab._core.results import CLOSED_FORM
+from limitlab.models.channels import CoefficientPrior, OutputChannel
+from limitlab.numerics.spectra import Spectrum
 
 __all__ = [
     "CLOSED_FORM",
+    "CoefficientPrior",
     "Cost",
     "Draw",
     "Experiment",
     "Headline",
     "Law",
     "Mark",
+    "OutputChannel",
+    "Spectrum",
     "Values",
     "all_laws",
     "find_law",

@@ -3,6 +3,7 @@
 
 from . import activations as activations
 from . import attention as attention
+from . import channels as channels
 from . import data as data
 from . import datasets as datasets
 from . import designs as designs
@@ -14,6 +15,7 @@ from . import online as online
 __all__ = [
     "activations",
     "attention",
+    "channels",
     "data",
     "datasets",
     "designs",

@@ -135,9 +135,12 @@ class Design:
 
     # -- observables --------------------------------------------------------------------------------------------------
 
-    def bias(self, chosen: Filter, signal: ArrayLike) -> Array:
-        """Return the squared bias for these inputs, which is the mean over beta of |Sigma^{1/2} g(S) beta|^2."""
-        s, b2 = self.eigenvalues, np.asarray(signal, dtype=float)
+    def bias(self, chosen: Filter, signal: ArrayLike, test: ArrayLike | None = None) -> Array:
+        """Return the squared bias for these inputs, which is the mean over beta of |Sigma^{1/2} g(S) beta|^2.
+
+        `test` is the variance of the test inputs in each group, if it differs from that of the training inputs.
+        """
+        s, b2 = self._tested(test), np.asarray(signal, dtype=float)
         if len(s) == 1:
             unseen = self.features - self.values.size
             return np.asarray(s[0] * b2[0] / self.features * ((chosen.residual**2).sum(axis=-1) + unseen))
@@ -147,19 +150,23 @@ class Design:
         fitted = ((chosen.fit @ product) * chosen.fit).sum(axis=-1)
         return np.asarray((s * b2).sum() - 2 * chosen.fit @ (s * b2 @ self._shares) + fitted)
 
-    def average_bias(self, chosen: Filter, signal: ArrayLike) -> Array:
+    def average_bias(self, chosen: Filter, signal: ArrayLike, test: ArrayLike | None = None) -> Array:
         """Return the squared bias of the predictor averaged over draws, which depends only on the mean of g(S) in each group."""
-        s, b2 = self.eigenvalues, np.asarray(signal, dtype=float)
+        s, b2 = self._tested(test), np.asarray(signal, dtype=float)
         if self.features <= self.samples:
             left = chosen.residual @ self._shares.T
         else:
             left = 1 - chosen.fit @ self._shares.T
         return np.asarray((s * b2 * left**2).sum(axis=-1))
 
-    def variance(self, chosen: Filter, noise: ArrayLike) -> Array:
+    def variance(self, chosen: Filter, noise: ArrayLike, test: ArrayLike | None = None) -> Array:
         """Return the variance for these inputs, which is noise^2 / n times the trace of Sigma f(S)^2 S^+."""
-        sigma = (self.eigenvalues * self.counts) @ self._shares
+        sigma = (self._tested(test) * self.counts) @ self._shares
         return np.asarray(np.asarray(noise) ** 2 / self.samples * ((chosen.fit**2 * self._inverse) @ sigma))
+
+    def _tested(self, test: ArrayLike | None) -> Array:
+        """Return the variance of the test inputs in each group."""
+        return self.eigenvalues if test is None else np.asarray(test, dtype=float)
 
     def train_error(self, chosen: Filter, signal: ArrayLike, noise: ArrayLike) -> Array:
         """Return the mean squared residual, averaged over beta and the noise."""

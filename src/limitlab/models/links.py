@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from limitlab.models.channels import OutputChannel
 from limitlab.models.functions import FunctionParameter, record, values_of
 from limitlab.numerics.gaussian import find_kinks
 from limitlab.numerics.quadrature import GROWTH, gaussian_panels, graded_rule
@@ -47,7 +48,9 @@ class Link(FunctionParameter):
     """
 
     KIND = "link"
-    MUST_BE = f"one of {', '.join(NAMES)} or a function of arrays with values in [0, 1]"
+    MUST_BE = (
+        f"one of {', '.join(NAMES)}, a function of arrays with values in [0, 1], or an OutputChannel with labels -1 and +1"
+    )
 
     def __init__(self, given: Any):
         self.function: Callable[[Any], Any] | None = None
@@ -55,13 +58,24 @@ class Link(FunctionParameter):
             self.__dict__.update(given.__dict__)
         elif isinstance(given, str):
             self.name = self.checked_name(given)
-        elif callable(given):
+        elif isinstance(given, OutputChannel) or callable(given):
+            given = self._probability_of(given) if isinstance(given, OutputChannel) else given
             points = np.linspace(-6.0, 6.0, 49) + 1e-3
             self.name = record(given, _probabilities(given, values_of(Link, given, points)))
             self.function = given
         else:
             raise self.refusal(given)
         self._key = (self.name, self.function)
+
+    @classmethod
+    def _probability_of(cls, channel: OutputChannel) -> Callable[[Any], Any]:
+        """Return the probability of the label +1 of a channel with labels -1 and +1."""
+        if channel.labels != (-1.0, 1.0):
+            raise cls.refusal(
+                channel,
+                "the labels of this channel must be -1 and +1; use OutputChannel.from_probability, or labels=(-1, 1)",
+            )
+        return channel.as_probability()
 
     @classmethod
     def names(cls) -> tuple[str, ...]:

@@ -248,12 +248,27 @@ def right_edge(eigenvalues: ArrayLike, load: ArrayLike) -> Any:
     9.0
     """
     s, m, _, _ = _prepare(0.0, eigenvalues, load)
+    spikes = np.asarray(~(m > 0).reshape(-1, s.size).any(axis=0))
+    if (spikes & (s > 0)).any():
+        return _edge_with_spikes(s, m, spikes)
     top, slack = s.max(), 1e-12
     alone, all_ = (m * (s == top)).sum(axis=-1), (m * (s > 0)).sum(axis=-1)  # load of the largest eigenvalue, and of all
     low, high = top * (1 + np.sqrt(alone) * (1 - slack)), top * (1 + np.sqrt(all_) * (1 + slack))
     low = np.where(alone > 0, low, top)
     x = np.asarray(bracketed_root(lambda x: 1 - (m * (s / (x[..., None] - s)) ** 2).sum(axis=-1), low, high))
     return (x * (1 + (m * s / (x[..., None] - s)).sum(axis=-1)))[()]
+
+
+def _edge_with_spikes(s: Array, m: Array, spikes: NDArray[np.bool_]) -> Any:
+    """Return the limit of the largest sample eigenvalue if some eigenvalues have load 0, which may cause outliers."""
+    bulk, load = s[~spikes], m[..., ~spikes]
+    largest = np.asarray(right_edge(bulk, load))
+    for spike in s[spikes]:
+        if spike > bulk.max():
+            apart = (load * (bulk / (spike - bulk)) ** 2).sum(axis=-1) < 1
+            position = spike * (1 + (load * bulk / (spike - bulk)).sum(axis=-1))
+            largest = np.where(apart, np.maximum(largest, position), largest)
+    return largest[()]
 
 
 def resolvent_ridge(z: ArrayLike, eigenvalues: ArrayLike, load: ArrayLike) -> Any:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from limitlab.laws import Ridge, RidgeScaling
-from limitlab.laws.scaling._spectrum import Spectrum, power_law
+from limitlab.laws.scaling._spectrum import Modes, power_law
 from limitlab.laws.scaling.ridge_scaling import risk, slopes
 from references import reference
 
@@ -66,7 +66,7 @@ def test_a_huge_width_is_an_infinite_one():
 
 def test_a_huge_ridge_learns_nothing():
     law = RidgeScaling(width=50, ridge=1e12, noise=0.4)
-    np.testing.assert_allclose(float(law.theory().test_error), law.spectrum.variance + 0.16, rtol=1e-6)
+    np.testing.assert_allclose(float(law.theory().test_error), law.modes.variance + 0.16, rtol=1e-6)
 
 
 def test_more_features_help_at_the_best_ridge():
@@ -125,7 +125,7 @@ def test_width_that_keeps_the_rate():
 
 def test_groups_are_much_faster_than_modes():
     j = np.arange(1.0, 1e6 + 1)
-    full, groups = Spectrum(j**-2, np.ones_like(j), j**-1.4), power_law(1.0, 0.7, 1e6)
+    full, groups = Modes(j**-2, np.ones_like(j), j**-1.4), power_law(1.0, 0.7, 1e6)
     spent = []
     for spectrum, repeats in ((full, 1), (groups, 20)):
         began = time.process_time()

@@ -16,6 +16,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from limitlab.laws.classification._own_channels import OwnChannel, OwnPrior
 from limitlab.numerics.gaussian import hermite_rule
 from limitlab.numerics.quadrature import even_gaussian_rule, graded_rule, panel_rule
 
@@ -214,12 +215,14 @@ def _shape(channel: Channel, u: Array) -> Array:
     return np.asarray(np.exp(-(u**2) - log_ndtr(u) - log_ndtr(-u)) / (2 * np.pi))
 
 
-def information(channel: Channel, q: float, order: int = 24) -> float:
+def information(channel: Channel | OwnChannel, q: float, order: int = 24) -> float:
     """Return the information of a label about its score at overlap q.
 
     >>> information(Channel("gaussian", noise=0.5), 0.75)
     2.0
     """
+    if isinstance(channel, OwnChannel):
+        return channel.information(q, order)
     V = 1 - q
     if channel.name == "gaussian":
         return 1 / (V + channel.noise**2)
@@ -273,12 +276,14 @@ def _noisy_information(channel: Channel, q: float, order: int) -> float:
 # -- Q(r), the overlap from a noisy observation of an entry ----------------------------------------------------------------
 
 
-def recovered(prior: Prior, precision: float) -> float:
+def recovered(prior: Prior | OwnPrior, precision: float) -> float:
     """Return the mean square of the posterior mean of an entry that is observed with noise of variance 1/r.
 
     >>> recovered(Prior("gaussian"), 3.0)
     0.75
     """
+    if isinstance(prior, OwnPrior):
+        return prior.recovered(precision)
     r = precision
     if prior.name == "gaussian" or (prior.name == "sparse" and prior.density == 1):
         return r / (1 + r)
@@ -306,8 +311,10 @@ def _sparse_recovered(e: float, r: float) -> float:
     return total
 
 
-def precision_of(prior: Prior, q: float) -> float:
+def precision_of(prior: Prior | OwnPrior, q: float) -> float:
     """Return the precision r at which `recovered` is q."""
+    if isinstance(prior, OwnPrior):
+        return prior.precision_of(q)
     if prior.name == "gaussian" or (prior.name == "sparse" and prior.density == 1):
         return q / (1 - q)
     from scipy.optimize import brentq
@@ -321,7 +328,7 @@ def precision_of(prior: Prior, q: float) -> float:
 # -- errors at an overlap --------------------------------------------------------------------------------------------------
 
 
-def errors(channel: Channel, q: float) -> dict[str, float]:
+def errors(channel: Channel | OwnChannel, q: float) -> dict[str, float]:
     """Return the least error at overlap q.
 
     For two classes it is the probability of a wrong label. For real-valued labels these are the squared errors with and without the label
@@ -329,6 +336,8 @@ def errors(channel: Channel, q: float) -> dict[str, float]:
     """
     from scipy.special import ndtr
 
+    if isinstance(channel, OwnChannel):
+        return channel.errors(q)
     if channel.name in ("sign", "flip"):
         wrong = channel.strength if channel.name == "flip" else 0.0
         return {"classification_error": wrong + (1 - 2 * wrong) * math.acos(math.sqrt(q)) / math.pi}

@@ -38,6 +38,8 @@ from limitlab.laws.classification._channels import (
     precision_of,
     recovered,
 )
+from limitlab.laws.classification._own_channels import OwnChannel, OwnPrior
+from limitlab.models.channels import CoefficientPrior, OutputChannel
 from limitlab.models.data import gaussian_lattice
 
 __all__ = ["BayesOptimal"]
@@ -120,14 +122,24 @@ class BayesOptimal(Law):
     )
 
     ratio: float = parameter(0.5, symbol="p/n", above=0, scale="log", count="size / value")
-    channel: ChannelName = parameter("sign", "how the label depends on the score", note="see docs/theory/bayes_optimal.md")
+    channel: ChannelName | OutputChannel = parameter("sign", note="see docs/theory/bayes_optimal.md; or an OutputChannel")
     link_strength: float = parameter(1.0, note="slope of probit and logit; probability of a wrong label for flip", least=0)
     noise: float = parameter(0.0, note="gaussian, abs and relu", least=0)
-    prior: PriorName = parameter("gaussian", "prior of the coefficients", note="gaussian, rademacher or sparse")
+    prior: PriorName | CoefficientPrior = parameter(
+        "gaussian", "prior of the coefficients", note="gaussian, rademacher or sparse; or a CoefficientPrior"
+    )
     density: float = parameter(1.0, note="share of coefficients that are not 0 (sparse)", symbol="e", above=0, most=1)
 
     @model_validator(mode="after")
     def _channel_has_its_numbers(self) -> Self:
+        for name, unused in (("channel", ("link_strength", "noise")), ("prior", ("density",))):
+            if not isinstance(getattr(self, name), str):
+                for other in unused:
+                    if getattr(self, other) != type(self).parameters()[other].default:
+                        raise Refused(
+                            f"{other} = {getattr(self, other):g} is not allowed together with {name} = {getattr(self, name)!r}, which has "
+                            "its own numbers; leave it out"
+                        )
         if self.channel == "flip" and self.link_strength > 0.5:
             raise Refused(
                 f"link_strength = {self.link_strength:g} is not allowed with channel = 'flip': must be at most 0.5"
@@ -140,9 +152,35 @@ class BayesOptimal(Law):
 
     # -- the limit --------------------------------------------------------------------------------------------------------
 
-    def _parts(self) -> tuple[Channel, Prior]:
-        noise = 0.0 if self.channel in CLASSES else self.noise
-        return Channel(self.channel, self.link_strength, noise), Prior(self.prior, self.density)
+    def _parts(self) -> tuple[Channel | OwnChannel, Prior | OwnPrior]:
+        prior = Prior(self.prior, self.density) if isinstance(self.prior, str) else OwnPrior(self.prior)
+        if isinstance(self.channel, str):
+            noise = 0.0 if self.channel in CLASSES else self.noise
+            return Channel(self.channel, self.link_strength, noise), prior
+        return OwnChannel(self.channel), prior
+
+    @property
+    def blind(self) -> bool:
+        """Whether an overlap of 0 is a solution of (1), because labels do not depend on the sign of the score."""
+        channel, prior = self._parts()
+        if isinstance(prior, OwnPrior) and abs(prior.mean) > 1e-12:
+            return False
+        if isinstance(channel, OwnChannel):
+            return channel.blind
+        return self.channel == "abs" or (self.channel == "flip" and self.link_strength == 0.5)
+
+    @property
+    def perfect(self) -> bool:
+        """Whether an overlap of 1 is a solution of (1)."""
+        _, prior = self._parts()
+        discrete = prior.discrete if isinstance(prior, OwnPrior) else prior.name == "rademacher"
+        return self.sharp and (discrete or self.channel in ("abs", "relu"))
+
+    @property
+    def discrete(self) -> bool:
+        """Whether the coefficients have finitely many values."""
+        _, prior = self._parts()
+        return prior.discrete if isinstance(prior, OwnPrior) else prior.name == "rademacher"
 
     @property
     def sharp(self) -> bool:
@@ -150,6 +188,9 @@ class BayesOptimal(Law):
 
         This holds for labels that jump at a score and for real-valued labels without noise.
         """
+        channel, _ = self._parts()
+        if isinstance(channel, OwnChannel):
+            return channel.sharp
         flipped = self.channel == "flip" and self.link_strength < 0.5
         return self.channel == "sign" or flipped or (self.channel in ("abs", "relu") and self.noise == 0)
 
@@ -166,15 +207,15 @@ class BayesOptimal(Law):
             return self.step(q) - q
 
         moves = np.array([move(q) for q in SCAN])
-        blind = self.channel == "abs" or (self.channel == "flip" and self.link_strength == 0.5)
+        blind = self.blind
         solutions = [FixedPoint(0.0, bool(moves[0] < 0))] if blind else []
         if moves[0] < 0 and not blind:  # a solution below the scan, where the map is nearly constant
             solutions.append(FixedPoint(self._settled(float(SCAN[0])), True))
         for i in np.flatnonzero(np.sign(moves[:-1]) != np.sign(moves[1:])):
             root = float(brentq(move, SCAN[i], SCAN[i + 1], xtol=1e-15, rtol=1e-14))
             solutions.append(FixedPoint(root, bool(moves[i] > 0)))
-        if self.sharp and (self.channel in ("abs", "relu") or self.prior == "rademacher"):  # perfect recovery is possible
-            if moves[-1] > 0 or self.prior == "rademacher":
+        if self.perfect:
+            if moves[-1] > 0 or self.discrete:
                 solutions.append(FixedPoint(1.0, bool(moves[-1] > 0)))
         elif moves[-1] > 0:
             solutions.append(FixedPoint(self._settled(float(SCAN[-1])), True))
@@ -243,7 +284,9 @@ class BayesOptimal(Law):
             channel, prior = self._parts()
             return precision_of(prior, q) / information(channel, q)
 
-        limits = {"weak_recovery_samples": 2 * samples(1e-5) - samples(2e-5) if self.channel == "abs" else 0.0}
+        limits = {
+            "weak_recovery_samples": 2 * samples(1e-5) - samples(2e-5) if self.blind and self.channel != "flip" else 0.0
+        }
         perfect = math.nan
         if (
             self.sharp and self.channel in ("abs", "relu") and self.prior == "gaussian"
@@ -267,7 +310,7 @@ class BayesOptimal(Law):
         def advantage(alpha: float) -> float:
             law = self.replace(ratio=1 / alpha)
             stable = [point.overlap for point in law.fixed_points() if point.stable]
-            if self.sharp and self.prior == "rademacher" and stable[-1] < 1:
+            if self.perfect and self.discrete and stable[-1] < 1:
                 stable.append(1.0)
             return law.free_entropy_gain(stable[0], stable[-1])
 
@@ -282,7 +325,12 @@ class BayesOptimal(Law):
 
     def observed(self) -> tuple[str, ...]:
         """Return the observables, which differ between labels of two classes and real-valued labels."""
-        last = ("classification_error_gamp",) if self.channel in CLASSES else ("test_error_gamp", "excess_risk_gamp")
+        if isinstance(self.channel, OutputChannel):
+            classes = self.channel.labels is not None
+            finite = classes or self.channel.has_variance
+        else:
+            classes, finite = self.channel in CLASSES, True
+        last = ("classification_error_gamp",) if classes else ("test_error_gamp", "excess_risk_gamp") if finite else ()
         return ("overlap_gamp", "precision_gamp", "estimation_error_gamp", *last)
 
     def predicted(self) -> Values:
@@ -297,7 +345,8 @@ class BayesOptimal(Law):
         q = values["overlap_gamp"]
         moved = abs(self.step(q, 32) - q) if 0 < q < 1 else 0.0
         slope = abs(self.step(q + 1e-5 * (1 - q)) - self.step(q)) / (1e-5 * (1 - q)) if 0 < q < 1 else 0.0
-        share = max(1e-11, 10 * moved / max(1 - slope, 1e-3))
+        own = channel.label_error() if isinstance(channel, OwnChannel) else 1e-12
+        share = max(1e-11, 10 * max(moved, own if own > 1e-12 else 0.0) / max(1 - slope, 1e-3))
         accuracy = {name: share * max(1.0, abs(value)) for name, value in values.items() if math.isfinite(value)}
         phase = "impossible" if bayes == 0 else "hard" if bayes > gamp + 1e-9 else "easy"
         return {**values, "accuracy": accuracy, "notes": {"phase": phase}}
@@ -321,14 +370,16 @@ class BayesOptimal(Law):
             float(estimate.mean @ estimate.mean) / p,
             float(estimate.mean @ truth) / p,
         )
-        inner = abs(inner) if self.channel == "abs" else inner
+        inner = abs(inner) if self.blind and symmetric(channel) else inner
         G, W = gaussian_lattice(rng, TEST_INPUTS)
         z = math.sqrt(size) * G
         guess = inner / math.sqrt(size) * G + math.sqrt(max(length - inner**2 / size, 0.0)) * W
         values: dict[str, float] = dict(
             overlap_gamp=inner, precision_gamp=1 / estimate.seen_noise, estimation_error_gamp=size - 2 * inner + length
         )
-        if self.channel in CLASSES:
+        if isinstance(channel, OwnChannel):
+            values |= channel.measured_errors(z, guess, max(1 - length, 1e-10))
+        elif self.channel in CLASSES:
             case = channel.probability(z)
             values["classification_error_gamp"] = float(np.mean(np.where(guess > 0, 1 - case, case)))
         else:
@@ -342,12 +393,17 @@ def _overlaps(law: BayesOptimal) -> tuple[float, float]:
     """Return the stable solution of largest free entropy, and the smallest stable solution."""
     points = law.fixed_points()
     stable = [point.overlap for point in points if point.stable]
-    candidates = [*stable, 1.0] if law.sharp and law.prior == "rademacher" and stable[-1] < 1 else stable
+    candidates = [*stable, 1.0] if law.perfect and law.discrete and stable[-1] < 1 else stable
     best = stable[0]
     for other in candidates[1:]:
         if law.free_entropy_gain(best, other) > 0:
             best = other
     return best, stable[0]
+
+
+def symmetric(channel: Channel | OwnChannel) -> bool:
+    """Return whether the label does not depend on the sign of the score, so that an estimate is known up to its sign."""
+    return channel.output.even if isinstance(channel, OwnChannel) else channel.name == "abs"
 
 
 # -- Generalised approximate message passing (Rangan 2011) ----------------------------------------------------------------
@@ -369,7 +425,12 @@ class Estimate(NamedTuple):
 
 
 def message_passing(
-    A: Array, y: Array, channel: Channel, prior: Prior, rng: np.random.Generator, steps: int = STEPS
+    A: Array,
+    y: Array,
+    channel: Channel | OwnChannel,
+    prior: Prior | OwnPrior,
+    rng: np.random.Generator,
+    steps: int = STEPS,
 ) -> Estimate:
     """Estimate x0 from labels of A x0, with entries of A of variance 1/p.
 
@@ -383,8 +444,10 @@ def message_passing(
     True
     """
     n, p = A.shape
-    a: Array = np.asarray(STUCK * rng.standard_normal(p)) if channel.name == "abs" else np.zeros(p)
-    V, g, S = 1.0, np.zeros(n), 1.0
+    centre = prior.mean if isinstance(prior, OwnPrior) else 0.0
+    stuck = channel.name == "abs" or (isinstance(channel, OwnChannel) and channel.blind and abs(centre) < 1e-12)
+    a: Array = np.asarray(STUCK * rng.standard_normal(p)) if stuck else np.full(p, centre)
+    V, g, S = max(1.0 - centre**2, LEAST_VARIANCE), np.zeros(n), 1.0
     for _ in range(steps):
         omega = A @ a - V * g
         g = channel.pull(y, omega, V)

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limitlab.errors import ConvergenceError
+from limitlab.models.channels import OutputChannel
 from limitlab.numerics.quadrature import even_gaussian_rule, graded_rule
 
 Array = NDArray[np.float64]
@@ -37,6 +38,13 @@ class TrueScore:
 
     intercept: float
     signal: float
+    channel: OutputChannel | None = None
+
+    def risk(self, score: Array) -> Array:
+        """Return the probability of the label 1 at a true score."""
+        from scipy.special import expit
+
+        return np.asarray(expit(score)) if self.channel is None else np.asarray(self.channel.as_probability()(score))
 
     @property
     def prevalence(self) -> float:
@@ -52,6 +60,8 @@ class TrueScore:
         """Return the functions m and g of (3) at u for a score whose correlation with the true score is `alignment`."""
         from scipy.special import expit
 
+        if self.channel is not None:
+            return self._seen_by_channel(self.channel, u, alignment)
         left = float(np.sqrt(max((1 - alignment) * (1 + alignment), 0.0)))
         if left == 0:
             risk = np.asarray(expit(self.intercept + self.signal * u))
@@ -60,6 +70,26 @@ class TrueScore:
         score = alignment * u[:, None] + left * w
         risk = expit(self.intercept + self.signal * score)
         return np.asarray(risk @ weight), np.asarray((risk * score) @ weight)
+
+    def _seen_by_channel(self, channel: OutputChannel, u: Array, alignment: float) -> tuple[Array, Array]:
+        """Return m(U) and g(U) for labels of a channel, on panels that end at its kinks."""
+        left = float(np.sqrt(max((1 - alignment) * (1 + alignment), 0.0)))
+        middle = self.intercept + self.signal * alignment * u
+        if left == 0:
+            risk = self.risk(middle)
+            return risk, u * risk
+        w, weight = channel.score_rule(middle, self.signal * left)
+        risk = self.risk(middle[:, None] + self.signal * left * w)
+        return (weight * risk).sum(axis=1), (weight * risk * (alignment * u[:, None] + left * w)).sum(axis=1)
+
+    def layers(self, alignment: float) -> list[tuple[float, float]]:
+        """Return the positions in U at which the risk varies, with the scales of the variations."""
+        if self.channel is None:
+            return [self.layer(alignment)]
+        sharp, left = max(abs(alignment), 1e-3), float(np.sqrt(max(1 - alignment**2, 0.0)))
+        smooth = float(np.hypot(self.channel.length / (4 * self.signal), left)) / sharp
+        kinks = [((kink - self.intercept) / (self.signal * sharp), left / sharp) for kink in self.channel.kinks]
+        return [(-self.intercept / (self.signal * sharp), smooth), *kinks]
 
     def layer(self, alignment: float) -> tuple[float, float]:
         """Return the place in the standard Gaussian score U around which the risk changes from 0 to 1, and the width of this change."""
@@ -88,7 +118,7 @@ class Score:
 
     def rule(self, order: int = 24) -> tuple[Array, Array]:
         """Return nodes and weights in U, split at the sign change of the score."""
-        return graded_rule([(-self.intercept / self.spread, 1 / self.spread), self.truth.layer(self.alignment)], order)
+        return graded_rule([(-self.intercept / self.spread, 1 / self.spread), *self.truth.layers(self.alignment)], order)
 
     def losses(self, order: int = 24) -> dict[str, float]:
         """Return the probability of a wrong label (threshold 1/2), the log-loss and the Brier score of the risks sig(eta)."""

@@ -28,10 +28,12 @@ from pydantic import model_validator
 from limitlab._core.declaration import apportion
 from limitlab.errors import Refused
 from limitlab.laws import Draw, Experiment, Headline, Mark, Values, observable, parameter, shared
+from limitlab.laws._population import HasSpectrum, Population
 from limitlab.laws.classification.beside_best import Best, HasBayesError, best_classifier, require_isotropic_signal
 from limitlab.laws.classification.gaussian_score import TrueScore
 from limitlab.laws.classification.logistic_system import Existence, Fitted, existence, solve_logistic
 from limitlab.laws.classification.populations import Groups
+from limitlab.models.channels import OutputChannel
 from limitlab.models.data import gaussian_lattice
 from limitlab.models.links import Labels, Link
 from limitlab.models.logistic import LogisticFit, fit_logistic
@@ -44,7 +46,7 @@ SMALLEST_SIGNAL = 1e-4  # the bias factor is an even function of the signal, so 
 TEST_INPUTS = 4096
 
 
-class LogisticCalibration(HasBayesError):
+class LogisticCalibration(HasSpectrum, HasBayesError):
     """With p predictors and n patients, are odds ratios inflated, are risks calibrated, and does the logistic fit exist at all?
 
     Examples
@@ -117,6 +119,11 @@ class LogisticCalibration(HasBayesError):
     )
     ridge: float = parameter(0.0, note="(ridge/2)|a|^2", least=0, scale="log")
     fit_intercept: bool = parameter(True, "whether an intercept is fitted")
+    channel: OutputChannel | None = parameter(
+        None,
+        note="labels -1 and +1 stand for 0 and 1; not given: the logistic model",
+        added=True,
+    )
     eigenvalues: tuple[float, ...] = parameter((1.0,), above=0)
     weights: tuple[float, ...] = parameter(
         (1.0,), note="of the dimensions, rescaled to add up to 1", above=0, count="shares of size"
@@ -126,7 +133,25 @@ class LogisticCalibration(HasBayesError):
     )
 
     @model_validator(mode="after")
+    def _channel_has_two_labels(self) -> Self:
+        if self.channel is not None and self.channel.labels != (-1.0, 1.0):
+            raise Refused(
+                f"channel = {self.channel!r} is not allowed: a logistic regression needs the labels -1 and +1 (for 0 and 1); use "
+                "OutputChannel.from_probability"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _groups_and_signal(self) -> Self:
+        if self.spectrum is not None:
+            if self.signal_energy is not None:
+                raise Refused(
+                    f"signal_energy = {self.signal_energy} is not allowed together with spectrum: give the energies to the spectrum "
+                    "(Spectrum.with_energy)"
+                )
+            if not (self.spectrum.eigenvalues > 0).all():
+                raise Refused(f"spectrum = {self.spectrum!r} is not allowed: every eigenvalue must be above 0")
+            return self
         for name in ("weights", "signal_energy"):
             numbers = getattr(self, name)
             if numbers is not None and len(numbers) != len(self.eigenvalues):
@@ -145,21 +170,31 @@ class LogisticCalibration(HasBayesError):
 
     def energies(self) -> Array:
         """Return the squared norm of the coefficients in each group."""
+        return self.groups().energy
+
+    def groups(self, size: int | None = None) -> Population:
+        """Return eigenvalues, shares and energies of the groups or of the spectrum, in the limit or in `size` dimensions."""
+        if self.spectrum is not None:
+            atoms = self.spectrum if size is None else self.spectrum.at(size)
+            s, w, energy = atoms.eigenvalues, atoms.weights, atoms.energy
+            return Population(s, w, self.signal**2 * w / (w @ s) if energy is None else energy)
         s, w = np.asarray(self.eigenvalues), np.asarray(self.weights)
-        return self.signal**2 * w / (w @ s) if self.signal_energy is None else np.asarray(self.signal_energy)
+        energy = self.signal**2 * w / (w @ s) if self.signal_energy is None else np.asarray(self.signal_energy)
+        return Population(s, w / math.fsum(self.weights), energy)
 
     def truth(self) -> TrueScore:
         """Return the true score of the labels."""
-        signal = math.sqrt(float(np.dot(self.eigenvalues, self.energies())))
+        s, _, energy, _ = self.groups()
+        signal = math.sqrt(float(np.dot(s, energy)))
         if self.prevalence is None:
-            return TrueScore(self.intercept, signal)
-        return TrueScore(intercept_of(self.prevalence, signal), signal)
+            return TrueScore(self.intercept, signal, self.channel)
+        return TrueScore(intercept_of(self.prevalence, signal, self.channel), signal, self.channel)
 
     def population(self) -> Groups:
         """Return the spectrum of the predictors and the signal in each group."""
-        variance = np.asarray(self.eigenvalues) * self.energies()
-        shares = np.asarray(self.weights) / math.fsum(self.weights)
-        return Groups(self.ratio, self.eigenvalues, tuple(shares.tolist()), tuple((variance / variance.sum()).tolist()))
+        s, shares, energy, _ = self.groups()
+        variance = s * energy
+        return Groups(self.ratio, tuple(s.tolist()), tuple(shares.tolist()), tuple((variance / variance.sum()).tolist()))
 
     def existence(self) -> Existence:
         """Return the threshold of p/n below which the fit without penalty exists, and its spread, equations (4) and (5)."""
@@ -231,6 +266,11 @@ class LogisticCalibration(HasBayesError):
     def best_possible(self) -> Best:
         """Return the best classifier on the same samples, for labels whose true score has no intercept."""
         truth = self.truth()
+        if self.channel is not None:
+            raise Refused(
+                f"LogisticCalibration with channel = {self.channel!r} has no known best possible error, which is known for the logistic "
+                "model; leave channel out, or use BayesOptimal with this channel"
+            )
         if abs(truth.intercept) > 1e-12:
             raise Refused(
                 f"LogisticCalibration with intercept = {truth.intercept:g} has no known best possible error: it is known only "
@@ -241,7 +281,8 @@ class LogisticCalibration(HasBayesError):
                 f"LogisticCalibration with ratio = {self.ratio:g} and no penalty has no fit to compare with the best possible: the ratio "
                 f"must be below {self.existence_threshold():.6g}, or the ridge above 0"
             )
-        require_isotropic_signal(self, np.asarray(self.eigenvalues) * self.energies(), np.asarray(self.weights))
+        s, shares, energy, _ = self.groups()
+        require_isotropic_signal(self, s * energy, shares if self.spectrum is not None else np.asarray(self.weights))
         return best_classifier(self, self.ratio, Labels(Link("logit"), truth.signal))
 
     # -- the experiment ---------------------------------------------------------------------------------------------------
@@ -254,12 +295,13 @@ class LogisticCalibration(HasBayesError):
         from scipy.special import expit
 
         p, n, truth = draw.size, draw.count("ratio"), self.truth()
-        counts = apportion(p, self.weights)
-        deviation = np.sqrt(np.repeat(self.eigenvalues, counts))
+        s, shares, energy, _ = self.groups(p)
+        counts = apportion(p, self.weights) if self.spectrum is None else np.round(shares * p).astype(int)
+        deviation = np.sqrt(np.repeat(s, counts))
         beta = np.zeros(p)  # by rotation inside a group, one direction has all the energy of the group
-        beta[np.cumsum(counts) - counts] = np.sqrt(self.energies())
+        beta[np.cumsum(counts) - counts] = np.sqrt(energy)
         X = draw.rng.standard_normal((n, p)) * deviation
-        y = (draw.rng.random(n) < expit(truth.intercept + X @ beta)).astype(float)
+        y = (draw.rng.random(n) < truth.risk(truth.intercept + X @ beta)).astype(float)
         fit = fit_logistic(X, y, self.ridge, self.fit_intercept)
         if not fit.exists:
             return NO_FIT
@@ -292,7 +334,7 @@ NO_FIT: dict[str, Any] = dict(
 """Values of the observables if no fit exists. The scores of a minimising sequence then diverge, and these observables have a limit."""
 
 
-def intercept_of(prevalence: float, signal: float) -> float:
+def intercept_of(prevalence: float, signal: float, channel: OutputChannel | None = None) -> float:
     """Return the intercept at which a share `prevalence` of the labels is 1.
 
     >>> round(intercept_of(0.2, 1.34170951851), 9)
@@ -301,7 +343,16 @@ def intercept_of(prevalence: float, signal: float) -> float:
     from scipy.optimize import brentq
 
     reach = 40.0 + 10 * signal**2
-    return float(brentq(lambda b: TrueScore(b, signal).prevalence - prevalence, -reach, reach, xtol=1e-14, rtol=1e-14))
+
+    def excess(b: float) -> float:
+        return TrueScore(b, signal, channel).prevalence - prevalence
+
+    if not excess(-reach) < 0 < excess(reach):
+        raise Refused(
+            f"prevalence = {prevalence:g} is not allowed with this channel: it must be between {excess(-reach) + prevalence:.4g} and "
+            f"{excess(reach) + prevalence:.4g}, the shares of labels 1 that the channel can have"
+        )
+    return float(brentq(excess, -reach, reach, xtol=1e-14, rtol=1e-14))
 
 
 def on_new_inputs(rng: np.random.Generator, truth: TrueScore, fit: LogisticFit, c1: float, c2: float) -> dict[str, float]:
@@ -309,7 +360,7 @@ def on_new_inputs(rng: np.random.Generator, truth: TrueScore, fit: LogisticFit, 
     from scipy.special import expit
 
     G, Z = gaussian_lattice(rng, TEST_INPUTS)
-    risk, score = expit(truth.intercept + truth.signal * G), fit.intercept + c1 * G + c2 * Z
+    risk, score = truth.risk(truth.intercept + truth.signal * G), fit.intercept + c1 * G + c2 * Z
     fitted_risk = expit(score)
     again = fit_logistic(score[:, None], risk)
     order = np.argsort(score)

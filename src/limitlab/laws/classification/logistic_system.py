@@ -55,7 +55,7 @@ def forces(truth: TrueScore, b: float, c1: float, c2: float, scale: float, order
     score = Score(truth, b, c1, c2)
     size, alignment = score.spread, score.alignment
     places = [((shift - b) / size, 1 / size) for shift in (-scale, 0.0, scale)]
-    u, weight = graded_rule([*places, truth.layer(alignment)], order)
+    u, weight = graded_rule([*places, *truth.layers(alignment)], order)
     risk, along = truth.seen(u, alignment)
     case, control = (loss("logistic").proximal(sign * (b + size * u), scale) for sign in (1, -1))
     ones, zeros = weight * risk, weight * (1 - risk)
@@ -84,7 +84,7 @@ class _Equations:
         """Return the solution for small p/n as a starting point."""
         from scipy.special import expit
 
-        u, weight = graded_rule([self.truth.layer(1.0)], 24)
+        u, weight = graded_rule(self.truth.layers(1.0), 24)
         risk = expit(self.truth.intercept + self.truth.signal * u)
         bend, kappa = float(weight @ (risk * (1 - risk))), self.population.load
         stiff = bend + self.ridge
@@ -181,7 +181,7 @@ def existence(truth: TrueScore, fit_intercept: bool = True) -> Existence:
     """
     from scipy.special import ndtr
 
-    x, weight = graded_rule([truth.layer(1.0)], 24)
+    x, weight = graded_rule(truth.layers(1.0), 24)
     case = truth.seen(x, 1.0)[0]
     mass = np.concatenate([weight * case, weight * (1 - case)])
     directions = np.concatenate([np.stack([np.ones_like(x), x]), -np.stack([np.ones_like(x), x])], axis=1)

@@ -11,15 +11,21 @@ Status.   Theorem (Gordon's inequality; Montanari, Ruan, Sohn and Yan 2019; for 
 
 from __future__ import annotations
 
+from typing import Self
+
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import model_validator
 
+from limitlab.errors import Refused
 from limitlab.laws import Draw, Experiment, Headline, Mark, Values, parameter
-from limitlab.laws.classification.beside_best import Best, HasBayesError, best_classifier
+from limitlab.laws._population import HasSpectrum
+from limitlab.laws.classification.beside_best import Best, HasBayesError, best_classifier, require_isotropic_signal
 from limitlab.laws.classification.margin_system import MarginPoint, separability_threshold, solve_margin
-from limitlab.laws.classification.populations import Isotropic, LabelledLaw
+from limitlab.laws.classification.populations import Groups, Isotropic, LabelledLaw
 from limitlab.models.links import Labels
 from limitlab.numerics.margin import HardMargin, hard_margin
+from limitlab.numerics.spectra import Spectrum
 
 __all__ = ["MaxMargin"]
 
@@ -65,7 +71,14 @@ def of_data_set(solution: HardMargin, error: float) -> dict[str, float]:
     )
 
 
-class MaxMargin(LabelledLaw, HasBayesError):
+def _scored(spectrum: Spectrum) -> tuple[Array, Array, Array]:
+    """Return eigenvalues, shares, and the share of the variance of the label's score in each group."""
+    s, w = spectrum.eigenvalues, spectrum.weights
+    variance = s * (w if spectrum.energy is None else spectrum.energy)
+    return s, w, variance / variance.sum()
+
+
+class MaxMargin(HasSpectrum, LabelledLaw, HasBayesError):
     """Can a linear classifier separate n labelled points in p dimensions, by what margin, and how well does it predict?
 
     Examples
@@ -80,8 +93,8 @@ class MaxMargin(LabelledLaw, HasBayesError):
     status = "theorem"
     regime = "n, p -> infinity with p/n fixed"
     assumptions = (
-        "inputs are standard Gaussian vectors",
-        "the label depends on the input through one direction",
+        "inputs are Gaussian vectors, standard or with the given spectrum",
+        "the label depends on the input through one direction, scaled to a score of variance 1",
         "no intercept",
     )
     references = ("montanari2019generalization", "gardner1988space", "candes2020phase")
@@ -111,12 +124,32 @@ class MaxMargin(LabelledLaw, HasBayesError):
 
     ratio: float = parameter(1.0, symbol="p/n", above=0, scale="log", count="size / value")
 
+    @model_validator(mode="after")
+    def _every_direction_varies(self) -> Self:
+        if self.spectrum is not None and not (self.spectrum.eigenvalues > 0).all():
+            raise Refused(f"spectrum = {self.spectrum!r} is not allowed: every eigenvalue must be above 0")
+        return self
+
+    @classmethod
+    def replaced_by_spectrum(cls) -> tuple[str, ...]:
+        """Return no parameter, because the law has no groups of its own."""
+        return ()
+
+    def population(self) -> Isotropic | Groups:
+        """Return the spectrum of the inputs and the share of the score's variance in each direction."""
+        if self.spectrum is None:
+            return Isotropic(self.ratio)
+        s, w, variance = _scored(self.spectrum)
+        return Groups(self.ratio, tuple(s.tolist()), tuple(w.tolist()), tuple(variance.tolist()))
+
     def predicted(self) -> Values:
         """Return the limit at the law's parameters."""
-        return limits(solve_margin(self.labels.oriented(), Isotropic(self.ratio)))
+        return limits(solve_margin(self.labels.oriented(), self.population()))
 
     def measured(self, draw: Draw) -> Values:
         """Return the observables of one draw, whose classifier is tested on fresh inputs."""
+        if self.spectrum is not None:
+            return self._measured_with(self.spectrum.at(draw.size), draw)
         rng, n = draw.rng, draw.count("ratio")
         X = rng.standard_normal((n, draw.size))
         y = self.labels.draw(rng, X[:, 0])  # by symmetry the direction is the first axis
@@ -125,8 +158,28 @@ class MaxMargin(LabelledLaw, HasBayesError):
         error = mistakes(self.labels, fresh[:, 0], fresh @ solution.direction) if solution.separable else NO_CLASSIFIER
         return of_data_set(solution, error)
 
+    def _measured_with(self, spectrum: Spectrum, draw: Draw) -> Values:
+        """Return the observables of one draw of inputs with this spectrum.
+
+        By rotation inside a group of equal eigenvalues, one direction has all the energy of the group.
+        """
+        rng, n, counts = draw.rng, draw.count("ratio"), spectrum.counts(draw.size)
+        s, _, variance = _scored(spectrum)
+        direction = np.zeros(draw.size)
+        direction[np.cumsum(counts) - counts] = np.sqrt(variance)  # coefficients of the whitened inputs
+        deviation = np.sqrt(np.repeat(s, counts))
+        Z = rng.standard_normal((n, draw.size))
+        solution = hard_margin(self.labels.draw(rng, Z @ direction)[:, None] * Z * deviation)
+        fresh = rng.standard_normal((test_rows(n), draw.size))
+        output = (fresh * deviation) @ solution.direction if solution.separable else np.zeros(len(fresh))
+        return of_data_set(solution, mistakes(self.labels, fresh @ direction, output))
+
     def best_possible(self) -> Best:
         """Return the best classifier on the same samples."""
+        if self.spectrum is not None:
+            _, w, variance = _scored(self.spectrum)
+            with np.errstate(divide="ignore"):
+                require_isotropic_signal(self, variance, w)
         return best_classifier(self, self.ratio, self.labels)
 
     def separability_ratio(self) -> float:

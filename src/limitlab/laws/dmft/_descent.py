@@ -10,6 +10,7 @@ and (5) read
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -84,6 +85,7 @@ def descent_correlations(
     sphere: bool = False,
     paths: int = 4000,
     seed: int = 0,
+    kernels_like: Callable[..., DescentKernels] | None = None,
 ) -> DescentCorrelations:
     """Solve the discrete-time equations (1) to (6) of docs/theory/first_order.md.
 
@@ -101,6 +103,8 @@ def descent_correlations(
         Whether every neuron is rescaled to its norm at the start after each step.
     paths, seed
         Number of sampled paths, and their seed.
+    kernels_like
+        Constructor of the two-time functions (default: `DescentKernels`, for isotropic inputs).
 
     Examples
     --------
@@ -111,7 +115,7 @@ def descent_correlations(
     """
     truth, start = _square_matrix(signal), _square_matrix(start_norm)
     m, q = len(start), len(truth)
-    kernels = DescentKernels(
+    kernels = (kernels_like or DescentKernels)(
         start,
         np.reshape(start_overlap, (m, q)).astype(float),
         truth,
@@ -134,8 +138,9 @@ def descent_correlations(
             if k < steps:
                 sampled.differentiate(k)
                 kernels.advance(k, sphere)
-    correlation = kernels.correlation.reshape(steps + 1, m, steps + 1, m).swapaxes(1, 2)
-    overlap = kernels.overlap.reshape(steps + 1, m, q)
+    correlation, overlap = kernels.parameters()
+    correlation = correlation.reshape(steps + 1, m, steps + 1, m).swapaxes(1, 2)
+    overlap = overlap.reshape(steps + 1, m, q)
     if not loss.vector:
         correlation, overlap = correlation[:, :, 0, 0], overlap[:, 0, 0]
     return DescentCorrelations(
@@ -181,6 +186,10 @@ class DescentKernels:
     def equal_time(self, k: int) -> Floats:
         """Return C(k, k)."""
         return self.correlation[self.at(k), self.at(k)]
+
+    def parameters(self) -> tuple[Floats, Floats]:
+        """Return the inner products of the parameters with each other and with the truth."""
+        return self.correlation, self.overlap
 
     def advance(self, k: int, sphere: bool) -> None:
         """Compute C, R_theta and the overlap after one more step by eqs. (4) and (5), on the sphere also by eq. (6)."""

@@ -25,9 +25,11 @@ from numpy.typing import NDArray
 from pydantic import model_validator
 
 from limitlab.errors import ConvergenceError, Refused
-from limitlab.laws import Cost, Draw, Experiment, Headline, Law, Values, observable, parameter, shared
+from limitlab.laws import Cost, Draw, Experiment, Headline, Values, observable, parameter, shared
+from limitlab.laws._population import HasSpectrum
 from limitlab.laws.dmft._descent import DescentCorrelations, descent_correlations, whitened_paths
 from limitlab.laws.dmft._losses import LOSSES, Loss, as_vector, committee
+from limitlab.laws.dmft._rows import Rows, kernels_of
 from limitlab.models.activations import Activation
 from limitlab.models.designs import Entries, white
 from limitlab.models.functions import Schedule
@@ -50,7 +52,7 @@ FRESH = 4000
 """Number of new samples for the test error of an experiment. Only theta' x and <theta_*, x> are drawn for them."""
 
 
-class FirstOrderDynamics(Law):
+class FirstOrderDynamics(HasSpectrum):
     """How do errors, norm and overlap evolve when gradient descent fits a linear model, a neuron or a small network?
 
     Norm, overlap and correlation are averages over neurons and pairs of |theta_j|^2, <theta_j, theta_*> and <theta_i, theta_j>.
@@ -231,8 +233,17 @@ class FirstOrderDynamics(Law):
             raise Refused(
                 "start_norm = 0 is not allowed with sphere = True: must be above 0, the squared radius of the sphere"
             )
+        if self.spectrum is not None and not self.target_spread:
+            raise Refused(
+                "target_spread = False is not allowed together with spectrum: the spectrum decides where the target lies"
+            )
         self.smooth_loss()
         return self
+
+    @classmethod
+    def replaced_by_spectrum(cls) -> tuple[str, ...]:
+        """Return no parameter, because the law has no groups of its own."""
+        return ()
 
     @property
     def correlation_at_start(self) -> float:
@@ -309,13 +320,22 @@ class FirstOrderDynamics(Law):
         along = self.start_overlap / self.signal_energy
         theta = along * truth + frame[:, 1:] @ _root(self.start_gram() - along**2 * self.signal_energy)
         x, e = white(rng, (n, size), self.entries), rng.standard_normal(n)
+        deviations = np.ones((size, 1))
+        if self.spectrum is not None:
+            s, energy = self._directions(size)
+            deviations = np.sqrt(s)[:, None]
+            truth = np.sqrt(self.signal_energy * energy)[:, None] * np.sign(frame[:, :1])
+            frame, _ = np.linalg.qr(np.concatenate([truth, axes[:, 1:]], axis=1))
+            theta = along * truth + frame[:, 1:] @ _root(self.start_gram() - along**2 * self.signal_energy)
+            x = x * deviations.T
         if self.entries == "gaussian":
             fresh = whitened_paths(rng, FRESH, self.width + 2)
         else:  # the result depends on all coordinates, and not only on two projections
             fresh = np.concatenate([rng.standard_normal((FRESH, 1)), white(rng, (FRESH, size), self.entries)], axis=1)
         target, track = (x @ truth).T, []
         for weights, r in self.descent(theta, truth, x, e):
-            track.append((float(loss.error(r, target, e).mean()), *self._measured(loss, weights, truth, fresh)))
+            errors = float(loss.error(r, target, e).mean())
+            track.append((errors, *self._measured(loss, weights, truth, fresh, deviations)))
         return dict(zip(self.observed(), np.array(track).T, strict=True))
 
     def descent(self, theta: Floats, truth: Floats, x: Floats, e: Floats) -> Iterator[tuple[Floats, Floats]]:
@@ -344,24 +364,45 @@ class FirstOrderDynamics(Law):
         >>> mean.shape, covariance.shape
         ((4, 1), (4, 4, 1, 1))
         """
+        if self.spectrum is not None:
+            raise Refused(
+                "row_law of FirstOrderDynamics is not defined for a spectrum, because rows of different directions have different laws; "
+                "leave spectrum out"
+            )
         runs = _runs(self)
         along = np.mean([run.overlap[:, :, 0] for run in runs], axis=0)
         correlation = np.mean([run.correlation for run in runs], axis=0)
         return along / self.signal_energy, correlation - np.einsum("ki,sj->ksij", along, along) / self.signal_energy
 
-    def _measured(self, loss: Loss, theta: Floats, truth: Floats, fresh: Floats) -> tuple[float, float, float, float]:
+    def _measured(
+        self, loss: Loss, theta: Floats, truth: Floats, fresh: Floats, deviations: Floats
+    ) -> tuple[float, float, float, float]:
         """Return test error, norm, overlap and correlation of the parameters."""
         gram, overlap = theta.T @ theta, theta.T @ truth
+        seen, target = deviations * theta, deviations * truth  # coefficients of the whitened inputs
         if self.entries != "gaussian":
-            error = loss.error((fresh[:, 1:] @ theta).T, (fresh[:, 1:] @ truth).T, fresh[:, 0])
+            error = loss.error((fresh[:, 1:] @ seen).T, (fresh[:, 1:] @ target).T, fresh[:, 0])
             return float(error.mean()), *_averages(gram, overlap)
-        along = overlap / self.signal_energy
-        r = (
-            fresh[:, 2:] @ _root(gram - along @ along.T * self.signal_energy)
-            + np.sqrt(self.signal_energy) * fresh[:, 1:2] * along.T
-        )
-        error = loss.error(r.T, np.sqrt(self.signal_energy) * fresh[:, 1:2].T, fresh[:, 0])
+        signal = self.signal_energy if self.spectrum is None else float(np.sum(target**2))
+        along = seen.T @ target / signal
+        r = fresh[:, 2:] @ _root(seen.T @ seen - along @ along.T * signal) + np.sqrt(signal) * fresh[:, 1:2] * along.T
+        error = loss.error(r.T, np.sqrt(signal) * fresh[:, 1:2].T, fresh[:, 0])
         return float(error.mean()), *_averages(gram, overlap)
+
+    def rows(self) -> Rows | None:
+        """Return the groups of rows of the parameters, or None for isotropic inputs."""
+        if self.spectrum is None:
+            return None
+        s, w, energy = self.spectrum.eigenvalues, self.spectrum.weights, self.spectrum.energy
+        energy = w if energy is None else energy
+        return Rows(s, w, energy / energy.sum())
+
+    def _directions(self, size: int) -> tuple[Floats, Floats]:
+        """Return the eigenvalue and the share of |theta_*|^2 of every direction of an experiment."""
+        assert self.spectrum is not None
+        at = self.spectrum.at(size)
+        counts, energy = at.counts(size), at.weights if at.energy is None else at.energy
+        return np.repeat(at.eigenvalues, counts), np.repeat(energy / energy.sum() / counts, counts)
 
 
 def _root(gram: Floats) -> Floats:
@@ -393,6 +434,7 @@ def _runs(law: FirstOrderDynamics) -> list[DescentCorrelations]:
             sphere=law.sphere,
             paths=2 * (m * (law.steps + 1) + 3) if loss.linear else law.paths,
             seed=replicate,
+            kernels_like=kernels_of(law.rows()),
         )
         for replicate in range(1 if loss.linear else REPLICATES)
     ]

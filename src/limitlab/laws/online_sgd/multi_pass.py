@@ -109,7 +109,9 @@ class MultiPassLeastSquares(LinearModel):
 
     @model_validator(mode="after")
     def _short_enough(self) -> Self:
-        most = min(self.largest_step(), 1 / float(right_edge(self.eigenvalues, self.ratio * self.shares)))
+        most = min(
+            self.largest_step(), 1 / float(right_edge(self.population.eigenvalues, self.ratio * self.population.shares))
+        )
         if not self.step < most:
             raise Refused(
                 f"step = {self.step:g} is not allowed: must be below {most:.6g}, the smaller of largest_step(), which grows with the "
@@ -137,7 +139,7 @@ class MultiPassLeastSquares(LinearModel):
     def predicted(self, times: Array) -> Values:
         """Evaluate the limit at every time."""
         steps = np.round(np.ravel(times) / self.step)
-        population = (self.eigenvalues, self.shares, self.signal_energy)
+        population = self.population[:3]
         descent = early_stopping.risk(steps * self.step, self.ratio, self.noise, *population, self.step)
         train, extra = coefficients(self._transforms, steps)
         coarse = coefficients(self._transforms, steps, COARSER)
@@ -155,13 +157,14 @@ class MultiPassLeastSquares(LinearModel):
 
     def _transforms(self, q: Complex) -> tuple[Complex, Complex]:
         """Return generating functions at e^q, as differences of resolvents at the two roots of (1 - eta z)^2 = e^q."""
-        s, load, n = np.asarray(self.eigenvalues), self.ratio * self.shares, self.samples
+        s, shares, energy, _ = self.population
+        load, n = self.ratio * shares, self.samples
         pairs = []
         for z in ((1 + np.exp(q / 2)) / self.step, np.asarray(-np.expm1(q / 2)) / self.step):
             kappa = np.asarray(resolvent_ridge(z, s, load))
             degrees = n * df1(kappa, s, load)
             # with `unlearned` instead of `learned`, the difference below would lose its digits for small steps
-            train = learned(kappa, s) @ np.asarray(self.signal_energy) + self.noise**2 / kappa
+            train = learned(kappa, s) @ energy + self.noise**2 / kappa
             pairs.append((z, train, z * degrees, -kappa * degrees))
         scale = -1 / (self.step**2 * (pairs[0][0] - pairs[1][0]))
         forcing, kernel, response = (
@@ -177,10 +180,11 @@ class MultiPassLeastSquares(LinearModel):
         """Run SGD `replicas` times and gradient descent once, on one data set."""
         design = self.design(draw)
         X, (n, p), rng, step = design.X, design.X.shape, draw.rng, self.pace(draw.size)
-        scale = np.sqrt(np.repeat(np.divide(self.signal_energy, design.counts), design.counts))
+        population, _ = self.population_at(draw.size)
+        scale = np.sqrt(np.repeat(np.divide(population.energy, design.counts), design.counts))
         beta = scale * rng.standard_normal(p)
         y = X @ beta + self.noise * rng.standard_normal(n)
-        variances = np.repeat(self.eigenvalues, design.counts)
+        variances = np.repeat(population.eigenvalues, design.counts)
         theta, plain = np.zeros((self.replicas, p)), np.zeros(p)
         rows, done = [], 0
         for mark in np.round(np.ravel(times) / step).astype(int):
@@ -231,10 +235,12 @@ class MultiPassLeastSquares(LinearModel):
         This threshold is valid for rows of equal norm. On real tables a single row of large norm can make the true threshold several times
         smaller.
         """
-        s, load = np.asarray(self.eigenvalues, dtype=float), self.ratio * self.shares
+        s, shares, *_ = self.population
+        load = self.ratio * shares
         edge = float(right_edge(s, load))
         if self.spread == 0:
             return 2 / edge
+        s, load = s[load > 0], load[load > 0]  # a spike enters through the edge only
         target, top = 1 / (self.spread * self.samples), float(s.max())
 
         def balance(x: Array) -> Array:
@@ -242,7 +248,7 @@ class MultiPassLeastSquares(LinearModel):
 
         x = float(bracketed_root(balance, top * (1 + 1e-13), top + float(load @ s) / target * (1 + 1e-12)))
         inside = float((load * (s / (x - s)) ** 2).sum()) < 1
-        return 2 / (x * (1 + target)) if inside else 2 / edge
+        return min(2 / (x * (1 + target)), 2 / edge) if inside else 2 / edge
 
 
 class GivenData:

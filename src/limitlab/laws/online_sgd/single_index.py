@@ -10,6 +10,7 @@ Status.   Derived for a fixed step. Theorem as the step tends to 0.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
@@ -28,6 +29,7 @@ from limitlab.laws.online_sgd._spherical import (
     teacher_student_exponent,
 )
 from limitlab.models.activations import Activation
+from limitlab.models.channels import OutputChannel
 from limitlab.models.tabulated import derivative_of
 from limitlab.numerics.gaussian import norm, panel_rule
 
@@ -70,11 +72,24 @@ class OnlineSingleIndex(SphericalSGD):
     teacher: Activation = parameter("relu", symbol="f")
     student: Activation = parameter("relu", "function of the student neuron", symbol="g")
     noise: float = parameter(0.0, least=0)
+    channel: OutputChannel | None = parameter(None, note="replaces teacher and noise", added=True)
 
     @model_validator(mode="after")
     def _square_integrable(self) -> Self:
-        for name in ("teacher", "student"):
-            _check_square_integrable(name, getattr(self, name))
+        if self.channel is not None:
+            if self.channel.function is None:
+                raise Refused(
+                    f"channel = {self.channel!r} is not allowed: this law has labels f(score) + Gaussian noise of constant variance; use "
+                    "OutputChannel.from_link(f, noise)"
+                )
+            fields = type(self).parameters()
+            for name in ("teacher", "noise"):
+                if getattr(self, name) != type(getattr(self, name))(fields[name].default):
+                    raise Refused(
+                        f"{name} = {getattr(self, name)!r} is not allowed together with channel, which replaces it; leave {name} out"
+                    )
+        for name, function in (("teacher", self.label_function), ("student", self.student)):
+            _check_square_integrable(name, function)
         z, weight = panel_rule(self.student.kinks)
         gain = np.broadcast_to(np.asarray(derivative_of(self.student)(z)), z.shape)
         if weight @ gain**2 < 1e-12:
@@ -83,9 +98,19 @@ class OnlineSingleIndex(SphericalSGD):
             )
         return self
 
+    @property
+    def label_function(self) -> Activation:
+        """The function of the score that makes the labels, without noise."""
+        return self.teacher if self.channel is None else _activation(self.channel)
+
+    @property
+    def label_noise(self) -> float:
+        """The standard deviation of the label noise."""
+        return self.noise if self.channel is None or self.channel.noise is None else self.channel.noise
+
     def averages(self) -> PairAverages:
         """Return the Gaussian averages of teacher and student as functions of the overlap."""
-        return pair_averages(self.teacher, self.student)
+        return pair_averages(self.label_function, self.student)
 
     def population_loss(self, m: ArrayLike) -> Array:
         """Return phi(m), the mean loss at overlap m, eq. (2) of docs/theory/online_sgd.md.
@@ -94,7 +119,7 @@ class OnlineSingleIndex(SphericalSGD):
         3.36
         """
         averages = self.averages()
-        return np.asarray(averages.squares[0] + averages.squares[1] + self.noise**2 - 2 * averages.kernel(m))
+        return np.asarray(averages.squares[0] + averages.squares[1] + self.label_noise**2 - 2 * averages.kernel(m))
 
     def population_slope(self, m: ArrayLike) -> Array:
         """Return phi'(m), the derivative of the mean loss with respect to the overlap, eq. (3) of docs/theory/online_sgd.md."""
@@ -103,15 +128,15 @@ class OnlineSingleIndex(SphericalSGD):
     def gradient_noise(self, m: ArrayLike) -> Array:
         """Return G(m), the mean squared length of a gradient divided by the dimension, eq. (5) of docs/theory/online_sgd.md."""
         averages = self.averages()
-        return np.asarray(4 * (averages.mismatch(m) + self.noise**2 * averages.squares[2]))
+        return np.asarray(4 * (averages.mismatch(m) + self.label_noise**2 * averages.squares[2]))
 
     def search_noise(self) -> float:
         """Return V_0, the variance of the component of a gradient along the hidden direction at overlap 0, eq. (6)."""
-        return self.averages().search_noise(self.noise)
+        return self.averages().search_noise(self.label_noise)
 
     def information_exponent(self) -> InformationExponent:
         """Return the information exponent from the Hermite coefficients of teacher and student, eq. (4)."""
-        return teacher_student_exponent(self.teacher, self.student)
+        return teacher_student_exponent(self.label_function, self.student)
 
     def interpolation_step(self) -> float:
         """Return the step below which the overlap 1 is stable. It is 0 if teacher and student differ or noise is present.
@@ -119,7 +144,7 @@ class OnlineSingleIndex(SphericalSGD):
         >>> round(OnlineSingleIndex(teacher="identity", student="identity").interpolation_step(), 6)
         1.0
         """
-        if self.teacher != self.student or self.noise:
+        if self.label_function != self.student or self.label_noise:
             return 0.0
         # along m = 1 - e the drift is e (2 |phi'(1)| - (step / 2) |G'(1)|)
         small = 1e-6
@@ -129,11 +154,18 @@ class OnlineSingleIndex(SphericalSGD):
         """Return the model of the simulations."""
         from limitlab.models.online import TeacherStudent
 
-        return TeacherStudent(self.teacher, self.student, self.noise)
+        return TeacherStudent(self.label_function, self.student, self.label_noise)
 
     def drift_error(self) -> float:
         """Return the relative error of the Gaussian averages."""
         return self.averages().accuracy
+
+
+@lru_cache(maxsize=32)
+def _activation(channel: OutputChannel) -> Activation:
+    """Return the link of a channel as an activation, with its derivative and kinks."""
+    assert channel.function is not None
+    return Activation(channel.function)
 
 
 def _check_square_integrable(name: str, activation: Activation) -> None:

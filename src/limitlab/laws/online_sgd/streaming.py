@@ -25,7 +25,6 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
 from limitlab._core.cost import Cost, latest
-from limitlab._core.declaration import apportion
 from limitlab.errors import Refused, UnreachableTarget
 from limitlab.laws import CLOSED_FORM, Draw, Experiment, Headline, Values, observable, parameter, shared
 from limitlab.laws.online_sgd import second_moments
@@ -212,11 +211,16 @@ class StreamingLeastSquares(GroupedSignal):
             raise Refused(
                 f"average_from = {self.average_from:g} is not allowed: must be below the first of the times, {first:g}"
             )
+        if self.dimension is None and self.spectrum is not None and (self.spectrum.weights == 0).any():
+            raise Refused(
+                f"spectrum = {self.spectrum!r} is not allowed without a dimension: steps per dimension do not move along a single spike in "
+                "the limit; set dimension"
+            )
         if not constant and self.dimension is None:
             raise Refused(
                 f"schedule = {self.schedule.name} is not allowed without a dimension, because its argument counts steps: set dimension"
             )
-        if self.dimension is not None and self.dimension < len(self.eigenvalues):
+        if self.dimension is not None and self.spectrum is None and self.dimension < len(self.eigenvalues):
             raise Refused(
                 f"dimension = {self.dimension} is not allowed: must be at least the number of groups, {len(self.eigenvalues)}"
             )
@@ -281,9 +285,9 @@ class StreamingLeastSquares(GroupedSignal):
 
     def measured(self, draw: Draw, times: Array) -> Values:
         """Measure the mean over `replicas` runs of SGD on new rows, with theta - beta in the eigenbasis."""
-        counts = apportion(draw.size, self.weights)
-        s = np.repeat(self.eigenvalues, counts)
-        gap = -np.sqrt(np.repeat(np.divide(self.signal_energy, counts), counts))
+        population, counts = self.population_at(draw.size)
+        s = np.repeat(population.eigenvalues, counts)
+        gap = -np.sqrt(np.repeat(np.divide(population.energy, counts), counts))
         steps = np.round(times * draw.size).astype(np.int64)
         pace = self.step / draw.size * self.schedule(np.arange(steps[-1]))
         first = None if self.average_from is None else round(self.average_from * draw.size)
@@ -308,8 +312,10 @@ class StreamingLeastSquares(GroupedSignal):
     @property
     def _groups(self) -> tuple[Array, Array, Array]:
         """The eigenvalues, counts (shares in the limit) and energies at the start."""
-        counts = self.shares if self.dimension is None else apportion(self.dimension, self.weights).astype(float)
-        return np.asarray(self.eigenvalues, dtype=float), counts, np.asarray(self.signal_energy, dtype=float)
+        if self.dimension is None:
+            return self.population[:3]
+        population, counts = self.population_at(self.dimension)
+        return population.eigenvalues, np.asarray(counts, dtype=float), population.energy
 
     @property
     def _pace(self) -> float:
@@ -387,7 +393,7 @@ class StreamingLeastSquares(GroupedSignal):
         True
         """
         self._plain("steps_to")
-        modes, start = self.modes(), float(np.dot(self.eigenvalues, self.signal_energy))
+        modes, start = self.modes(), float(np.dot(self.population.eigenvalues, self.population.energy))
         if not level > 0:
             raise Refused(f"level = {level:g} is not allowed: must be above 0")
         if level >= start:

@@ -31,7 +31,6 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
-from limitlab._core.declaration import apportion
 from limitlab.errors import Refused
 from limitlab.laws import CLOSED_FORM, Draw, Headline, Values, observable, parameter, shared
 from limitlab.laws.classification.beside_best import Best
@@ -156,6 +155,11 @@ class Distillation(LinearModel):
     @model_validator(mode="after")
     def _what_is_covered(self) -> Self:
         groups = self.teacher_groups
+        if groups is not None and self.spectrum is not None:
+            raise Refused(
+                f"teacher_groups = {groups} is not allowed together with spectrum: groups are those of `eigenvalues`; give eigenvalues, "
+                "weights and signal_energy"
+            )
         if groups is not None and (not groups or max(groups) >= len(self.eigenvalues) or len(set(groups)) < len(groups)):
             raise Refused(
                 f"teacher_groups = {groups} is not allowed: must name one or more of the {len(self.eigenvalues)} groups, each once, "
@@ -174,7 +178,7 @@ class Distillation(LinearModel):
     # -- the limit --------------------------------------------------------------------------------------------------------
 
     def _groups(self) -> tuple[Array, Array, Array]:
-        return np.asarray(self.eigenvalues), self.shares, np.asarray(self.signal_energy)
+        return self.population[:3]
 
     def _fresh(self, noise: float, student_noise: float) -> tuple[State, State]:
         """Return teacher and student on fresh inputs. Features that the teacher does not use act as label noise for the teacher."""
@@ -327,11 +331,11 @@ class Distillation(LinearModel):
     def measured(self, draw: Draw) -> Values:
         """Measure both fits on drawn inputs. The fits are linear in beta and the noises, which are averaged in closed form."""
         p, n = draw.size, draw.count("ratio")
-        counts = [int(count) for count in apportion(p, self.weights)]
-        s, energy = np.repeat(self.eigenvalues, counts), np.repeat(np.asarray(self.signal_energy) / counts, counts)
+        population, counts = self.population_at(p)
+        s, energy = np.repeat(population.eigenvalues, counts), np.repeat(population.energy / counts, counts)
 
         def covariance(samples: int) -> Array:
-            X = draw_design(draw.rng, samples, self.eigenvalues, counts, self.entries).X
+            X = draw_design(draw.rng, samples, population.eigenvalues, counts, self.entries).X
             return np.asarray(X.T @ X / samples)
 
         if self.inputs == "same":

@@ -458,6 +458,7 @@ class EarlyStopping(LinearModel):
             for name, wrong in (
                 ("step", self.step > 0),
                 ("eigenvalues", len(self.eigenvalues) > 1),
+                ("spectrum", self.spectrum is not None),
                 ("ratio", math.isinf(self.ratio)),
                 ("times", bool(np.isinf(self.times).any())),
             ):
@@ -489,7 +490,7 @@ class EarlyStopping(LinearModel):
         if self.penalty is not None:
             scales = (self.eigenvalues[0], self.signal_energy[0])
             return penalised_risk(times, ratio, noise, *scales, self.penalty, self.refinement)
-        population = (self.eigenvalues, self.shares, self.signal_energy)
+        population = self.population[:3]
         return risk(times, ratio, noise, *population, self.step, self.refinement)
 
     def measured(self, draw: Draw, times: Array, noise: Array) -> Values:
@@ -498,6 +499,7 @@ class EarlyStopping(LinearModel):
         Signal and noise are averaged in closed form.
         """
         design, tau2 = self.design(draw), noise**2
+        energy = self.population_at(draw.size)[0].energy
         if self.step:
             with np.errstate(invalid="ignore"):
                 shrinkage = descent_filter(design.values, np.round(times / self.step), self.step)
@@ -505,8 +507,8 @@ class EarlyStopping(LinearModel):
             shrinkage = penalised_filter(design.values, times, self.penalty)
         else:
             shrinkage = flow_filter(design.values, times)
-        bias, variance = design.bias(shrinkage, self.signal_energy), tau2 * design.variance(shrinkage, 1.0)
-        quiet, loud = (design.train_error(shrinkage, self.signal_energy, level) for level in (0.0, 1.0))
+        bias, variance = design.bias(shrinkage, energy), tau2 * design.variance(shrinkage, 1.0)
+        quiet, loud = (design.train_error(shrinkage, energy, level) for level in (0.0, 1.0))
         values = dict(
             bias=bias,
             variance=variance,
@@ -514,7 +516,7 @@ class EarlyStopping(LinearModel):
             test_error=bias + variance + tau2,
             train_error=quiet + tau2 * (loud - quiet),
         )
-        return values if self.penalty is None else {**values, "overlap": design.overlap(shrinkage, self.signal_energy)}
+        return values if self.penalty is None else {**values, "overlap": design.overlap(shrinkage, energy)}
 
     def longest_step(self) -> float:
         """Return the largest allowed step, one over the largest eigenvalue of the data.
@@ -522,7 +524,10 @@ class EarlyStopping(LinearModel):
         >>> round(EarlyStopping(ratio=4.0).longest_step(), 12) == round(1 / 9, 12)
         True
         """
-        return 0.0 if math.isinf(self.ratio) else 1 / float(right_edge(self.eigenvalues, self.ratio * self.shares))
+        if math.isinf(self.ratio):
+            return 0.0
+        s, shares, *_ = self.population
+        return 1 / float(right_edge(s, self.ratio * shares))
 
     def best_time(self) -> float:
         """Return the time with the least excess risk, which is infinite if training without end is best.
@@ -534,8 +539,8 @@ class EarlyStopping(LinearModel):
             raise Refused("ratio = inf is not allowed here: no stopping time changes the test error")
         if self.penalty is not None:
             raise Refused("penalty is not allowed here: must be None, because the search also evaluates infinite time")
-        values = np.asarray(self.eigenvalues)
-        low, high = 1e-3 / float(right_edge(values, self.ratio * self.shares)), 1e7 / float(values[values > 0].min())
+        values, shares, *_ = self.population
+        low, high = 1e-3 / float(right_edge(values, self.ratio * shares)), 1e7 / float(values[values > 0].min())
         ends = {end: float(self.replace(times=end).evaluate()["excess_risk"]) for end in (0.0, math.inf)}
         best, excess = min(ends.items(), key=lambda pair: pair[1])
         for _ in range(SCANS):

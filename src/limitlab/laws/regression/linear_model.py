@@ -18,17 +18,19 @@ from pydantic import model_validator
 from limitlab._core.declaration import apportion
 from limitlab.errors import Refused
 from limitlab.laws import Draw, Experiment, Law, parameter
+from limitlab.laws._population import HasSpectrum, Population
 from limitlab.laws.classification.beside_best import Best, HasBayesError, best_linear
 from limitlab.models.designs import Design, Entries, draw_design
 from limitlab.numerics.equivalents import gaps
+from limitlab.numerics.spectra import Spectrum
 
 __all__ = ["gaps"]
 
 Array = NDArray[np.float64]
 
 
-class GroupedSignal(Law):
-    """Parameters of a discrete population spectrum, a dense linear signal in it, and label noise."""
+class GroupedSignal(HasSpectrum):
+    """Parameters of a population spectrum, a dense linear signal in it, and label noise."""
 
     noise: float = parameter(0.5, least=0)
     eigenvalues: tuple[float, ...] = parameter((1.0,), least=0)
@@ -40,6 +42,17 @@ class GroupedSignal(Law):
 
     @model_validator(mode="after")
     def _one_entry_per_group(self) -> Self:
+        if self.spectrum is not None:
+            if self.spectrum.energy is not None and self.signal_energy != (1.0,):
+                raise Refused(
+                    f"signal_energy = {self.signal_energy} is not allowed together with a spectrum that has energies: leave it out"
+                )
+            if len(self.signal_energy) != 1:
+                raise Refused(
+                    f"signal_energy = {self.signal_energy} is not allowed together with spectrum: must be one number, the energy of all "
+                    "directions (Spectrum.with_energy takes one per direction)"
+                )
+            return self
         for name in ("weights", "signal_energy"):
             if len(getattr(self, name)) != len(self.eigenvalues):
                 raise Refused(
@@ -55,9 +68,29 @@ class GroupedSignal(Law):
         """Weights, rescaled to add up to one."""
         return np.asarray(self.weights) / math.fsum(self.weights)
 
+    @property
+    def population(self) -> Population:
+        """Eigenvalues, shares and energies of the groups, or of the atoms of the spectrum."""
+        if self.spectrum is None:
+            return Population(
+                np.asarray(self.eigenvalues, dtype=float), self.shares, np.asarray(self.signal_energy, dtype=float)
+            )
+        return self._population_of(self.spectrum)
+
+    def _population_of(self, atoms: Spectrum) -> Population:
+        energy = self.signal_energy[0] * atoms.weights if atoms.energy is None else atoms.energy
+        return Population(atoms.eigenvalues, atoms.weights, energy, atoms.test)
+
+    def population_at(self, size: int) -> tuple[Population, list[int]]:
+        """Return the population of an experiment in `size` dimensions, and the number of directions of each group."""
+        if self.spectrum is None:
+            return self.population, [int(count) for count in apportion(size, self.weights)]
+        whole = self._population_of(self.spectrum.at(size))
+        return whole, whole.counts(size)
+
     def null_error(self) -> float:
         """Return the test error of predicting zero, which is the variance of the signal plus the variance of the noise."""
-        return float(np.dot(self.eigenvalues, self.signal_energy)) + self.noise**2
+        return float(np.dot(self.population.eigenvalues, self.population.energy)) + self.noise**2
 
 
 class Proportional(Law):
@@ -78,16 +111,16 @@ class LinearModel(GroupedSignal, Proportional, HasBayesError):
 
     def design(self, draw: Draw) -> Design:
         """Draw the inputs of one experiment."""
-        counts = [int(count) for count in apportion(draw.size, self.weights)]
-        return draw_design(draw.rng, draw.count("ratio"), self.eigenvalues, counts, self.entries)
+        population, counts = self.population_at(draw.size)
+        return draw_design(draw.rng, draw.count("ratio"), population.eigenvalues, counts, self.entries)
 
     def best_possible(self) -> Best:
         """Return the best method on the same samples, the posterior mean for Gaussian coefficients."""
         return self._best_with(self.ratio, "test_error")
 
     def _best_with(self, ratio: float, observable: str) -> Best:
-        variances = np.asarray(self.eigenvalues) * np.asarray(self.signal_energy)
-        return best_linear(self, ratio, variances, self.shares, self.noise, observable)
+        s, shares, energy, _ = self.population
+        return best_linear(self, ratio, s * energy, shares, self.noise, observable)
 
 
 def spectrum(

@@ -26,7 +26,6 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
 from limitlab._core.cost import Cost
-from limitlab._core.declaration import apportion
 from limitlab.errors import Refused
 from limitlab.laws import CLOSED_FORM, Draw, Experiment, Headline, Values, parameter
 from limitlab.laws.classification.beside_best import Best
@@ -132,7 +131,7 @@ class ModelCollapse(LinearModel):
                     ("ridge", self.ridge, self.ridge == 0),
                     ("ratio", self.ratio, self.ratio < 1),
                     ("real_share", self.real_share, self.real_share == 0),
-                    ("eigenvalues", self.eigenvalues, min(self.eigenvalues) > 0),
+                    ("eigenvalues", self.spectrum or self.eigenvalues, bool((self.population.eigenvalues > 0).all())),
                 )
                 if not fine
             ]
@@ -161,7 +160,8 @@ class ModelCollapse(LinearModel):
 
     def states(self, last: int, noises: tuple[float, float]) -> list[State]:
         """Return the models of generations 1 to `last`."""
-        energy, nothing, fit = np.asarray(self.signal_energy), np.zeros(len(self.eigenvalues)), self._fit()
+        energy, fit = self.population.energy, self._fit()
+        nothing = np.zeros(len(energy))
         chain = [step(fit, energy, State(nothing, nothing), 1.0, *noises)]
         for _ in range(last - 1):
             chain.append(step(fit, energy, chain[-1], self.real_share, *noises))
@@ -172,7 +172,7 @@ class ModelCollapse(LinearModel):
         index = generations.astype(int) - 1
         if self.data == "accumulate":
             return self._accumulated(index)
-        s, energy = np.asarray(self.eigenvalues), np.asarray(self.signal_energy)
+        s, _, energy, _ = self.population
         chain, clean = (self.states(int(index.max()) + 1, noises) for noises in (self.noises(), (0.0, 0.0)))
         with np.errstate(invalid="ignore"):
             excess = np.array([state.excess(s, energy) for state in chain])
@@ -188,7 +188,8 @@ class ModelCollapse(LinearModel):
         i = np.arange(1, index.max() + 2)
         tau, synthetic = self.noises()
         excess = np.cumsum(np.where(i == 1, tau, synthetic) ** 2 * self.ratio / (i * (i - self.ratio)))[index]
-        norm = sum(self.signal_energy) + excess * float(self.shares @ (1 / np.asarray(self.eigenvalues)))
+        s, shares, energy, _ = self.population
+        norm = sum(energy.tolist()) + excess * float(shares @ (1 / s))
         bias, test = np.zeros_like(excess), excess + self.noise**2
         return dict(bias=bias, excess_risk=excess, test_error=test, coefficient_norm=norm, accuracy=CLOSED_FORM)
 
@@ -203,11 +204,12 @@ class ModelCollapse(LinearModel):
 
     def _fit(self) -> Shares:
         """Return the effect of the ridge fit, which is the same in every generation."""
-        return shares_of(self.ratio, self.ridge, self.eigenvalues, self.shares)
+        return shares_of(self.ratio, self.ridge, *self.population[:2])
 
     def _affine(self, fit: Shares, real_share: float) -> tuple[Array, Array]:
         """Return matrix and constant of the step (1) as an affine map of (C, P)."""
-        groups, energy = len(self.eigenvalues), np.asarray(self.signal_energy)
+        energy = self.population.energy
+        groups = len(energy)
 
         def mapped(x: Array) -> Array:
             return np.concatenate(step(fit, energy, State(x[:groups], x[groups:]), real_share, *self.noises()))
@@ -249,8 +251,8 @@ class ModelCollapse(LinearModel):
             return math.inf
         matrix, constant = self._affine(self._fit(), self.real_share)
         state = np.asarray(np.linalg.solve(np.eye(len(constant)) - matrix, constant), dtype=np.float64)
-        groups = len(self.eigenvalues)
-        return State(state[:groups], state[groups:]).excess(np.asarray(self.eigenvalues), np.asarray(self.signal_energy))
+        s, _, energy, _ = self.population
+        return State(state[: len(s)], state[len(s) :]).excess(s, energy)
 
     def critical_share(self) -> float:
         """Return the share of real labels above which the errors of a chain converge, or 0 if they converge for every share.
@@ -307,7 +309,7 @@ class ModelCollapse(LinearModel):
         if best in (0, len(grid) - 1):
             return 0.0 if best == 0 else math.inf
         optimum = minimize_scalar(excess, bounds=(grid[best - 1], grid[best + 1]), method="bounded", options={"xatol": 1e-9})
-        nothing = float(np.dot(self.eigenvalues, self.signal_energy))
+        nothing = float(np.dot(self.population.eigenvalues, self.population.energy))
         return float(math.exp(optimum.x)) if optimum.fun < nothing else math.inf
 
     # -- on a table ---------------------------------------------------------------------------------------------------------
@@ -366,13 +368,13 @@ class ModelCollapse(LinearModel):
         Every fit is a linear function of beta and of the noises. The code follows the matrix of its mean and its covariance.
         """
         p, n = draw.size, draw.count("ratio")
-        counts = [int(count) for count in apportion(p, self.weights)]
-        s, energy = np.repeat(self.eigenvalues, counts), np.repeat(np.asarray(self.signal_energy) / counts, counts)
+        population, counts = self.population_at(p)
+        s, energy = np.repeat(population.eigenvalues, counts), np.repeat(population.energy / counts, counts)
         tau, synthetic = self.noises()
         T, K, past = np.zeros((p, p)), np.zeros((p, p)), np.zeros((p, p))
         rows = []
         for generation in range(1, int(generations.max()) + 1):
-            X = draw_design(draw.rng, n, self.eigenvalues, counts, self.entries).X
+            X = draw_design(draw.rng, n, population.eigenvalues, counts, self.entries).X
             real = n if generation == 1 else round(self.real_share * n)
             S1, S2 = X[:real].T @ X[:real] / n, X[real:].T @ X[real:] / n
             R = ridge_resolvent(S1 + S2 + past, self.ridge)

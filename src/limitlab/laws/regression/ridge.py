@@ -12,6 +12,11 @@ Result.   With m_k = gamma w_k, all errors follow from one unknown kappa >= 0 (d
               variance = tau^2 df2 / (1 - df2),                                                                         (3)
               test     = bias + variance + tau^2,     train = (1 - df1)^2 test.                                         (4)
 
+          If the test inputs have the variance t_k in these directions, s_k is replaced by t_k in the bias kappa^2 sum b_k s_k / (s_k +
+          kappa)^2 and in the sum over the noise of the training set, and (4) holds with the error r at t = s in place of bias + variance:
+
+              bias + variance = kappa^2 sum b_k t_k / (s_k + kappa)^2 + (r + tau^2) sum m_k s_k t_k / (s_k + kappa)^2.  (13)
+
 Status.   Theorem (Dobriban and Wager 2018; Hastie et al. 2022), from the resolvent limit of Rubio and Mestre (2011).
 """
 
@@ -26,6 +31,7 @@ from pydantic import model_validator
 
 from limitlab.errors import Refused
 from limitlab.laws import CLOSED_FORM, Draw, Headline, Mark, Values, observable, parameter, shared
+from limitlab.laws._population import Population
 from limitlab.laws.classification.beside_best import Best
 from limitlab.laws.regression.linear_model import LinearModel, spectrum
 from limitlab.models.designs import Filter, ridge_filter
@@ -55,6 +61,7 @@ def risk(
     weights: ArrayLike = (1.0,),
     signal_energy: ArrayLike = (1.0,),
     start_distance: ArrayLike = math.nan,
+    test: ArrayLike | None = None,
 ) -> dict[str, Array]:
     """Return the limit of every observable.
 
@@ -72,6 +79,8 @@ def risk(
         Eigenvalue, share of the dimensions and squared norm of the coefficients of every group of the population spectrum.
     start_distance
         Distance between beta and the point to which the penalty shrinks the coefficients. NaN means that this point is 0.
+    test
+        Variance of the test inputs in the directions of every group. None means the eigenvalues.
 
     Examples
     --------
@@ -91,10 +100,10 @@ def risk(
     average_bias = total * (unit * s * left**2).sum(axis=-1)
     bias = _quotient(average_bias, equivalent.gap2)  # (2)
     variance = _quotient(tau2 * equivalent.df2, equivalent.gap2)  # (3)
-    test = bias + variance + tau2  # (4)
+    same = bias + variance + tau2  # (4), for test inputs like the training inputs
     interpolates = equivalent.gap1 == 0
     noise_gain = (load * fitted**2 / np.where(s > 0, s, 1.0)).sum(axis=-1)  # sum m s / (s + kappa)^2
-    moved = total * (unit * fitted**2).sum(axis=-1) + np.where(noise_gain > 0, test, 0.0) * noise_gain
+    moved = total * (unit * fitted**2).sum(axis=-1) + np.where(noise_gain > 0, same, 0.0) * noise_gain
     from_start = (
         energy + total * (1 - 2 * (unit * fitted).sum(axis=-1)) + moved
     )  # |b|^2 for coefficients that are shrunk to the start
@@ -102,16 +111,31 @@ def risk(
         bias=bias,
         variance=variance,
         excess_risk=bias + variance,
-        test_error=test,
-        train_error=np.where(interpolates, 0.0, equivalent.gap1**2 * np.where(interpolates, 0.0, test)),
+        test_error=same,
+        train_error=np.where(interpolates, 0.0, equivalent.gap1**2 * np.where(interpolates, 0.0, same)),
         degrees_of_freedom=equivalent.df1,
         effective_ridge=equivalent.kappa,
         coefficient_norm=np.where(np.isnan(distance), moved, from_start),
-        gcv=test.copy(),  # train / (1 - df1)^2, which is the test error by (4)
+        gcv=same.copy(),  # train / (1 - df1)^2, which is the test error by (4)
         average_bias=average_bias,
     )
+    t = s if test is None else np.asarray(test, dtype=float)
+    if test is not None:
+        limits |= _on_other_inputs(t, s, load, left, fitted, total * unit, bias, tau2, equivalent.gap2)
     start_norm = np.where(np.isnan(distance), 0.0, energy + total)
-    return _with_wide_limit(limits, wide, total * float(np.dot(s, unit)), tau2, start_norm)
+    return _with_wide_limit(limits, wide, total * float(np.dot(t, unit)), total * float(np.dot(s, unit)), tau2, start_norm)
+
+
+def _on_other_inputs(
+    t: Array, s: Array, load: Array, left: Array, fitted: Array, energy: Array, bias: Array, tau2: Array, gap: Array
+) -> dict[str, Array]:
+    """Return bias, variance and errors (13) for test inputs with the variances t."""
+    gain = (load * np.where(s > 0, t / np.where(s > 0, s, 1.0), 0.0) * fitted**2).sum(axis=-1)  # sum m s t / (s + kappa)^2
+    average = (energy * t * left**2).sum(axis=-1)
+    moved = average + np.where(gain == 0, 0.0, bias * gain)
+    variance = _quotient(tau2 * gain, gap)
+    excess = moved + variance
+    return dict(bias=moved, variance=variance, excess_risk=excess, test_error=excess + tau2, average_bias=average)
 
 
 def _unit_energy(signal_energy: Array, weights: ArrayLike) -> Array:
@@ -128,7 +152,7 @@ def _quotient(numerator: Array, gap: Array) -> Array:
 
 
 def _with_wide_limit(
-    limits: dict[str, Array], wide: NDArray[np.bool_], energy: Array, tau2: Array, start_norm: Array
+    limits: dict[str, Array], wide: NDArray[np.bool_], energy: Array, trained: Array, tau2: Array, start_norm: Array
 ) -> dict[str, Array]:
     """Broadcast the limits and insert their values for infinitely many features per sample, where nothing is learned."""
     if wide.any():
@@ -141,7 +165,7 @@ def _with_wide_limit(
             degrees_of_freedom=1.0,
             effective_ridge=np.inf,
             coefficient_norm=start_norm,
-            gcv=energy + tau2,
+            gcv=trained + tau2,
             average_bias=energy,
         )
         limits = {name: np.where(wide, nothing[name], value) for name, value in limits.items()}
@@ -199,7 +223,8 @@ def best_ridge(
     s, load, b2 = s[s > 0], load[s > 0], b2[s > 0]
     if not b2.any():
         return math.inf
-    density = b2 / load
+    with np.errstate(divide="ignore", invalid="ignore"):
+        density = b2 / load  # infinite for a spike
     if np.allclose(density, density[0], rtol=1e-14, atol=0):
         return float(load.sum() * noise**2 / b2.sum())
     lowest = float(edge_kappa(s, load) if allow_negative else effective_ridge(0.0, s, load))
@@ -255,7 +280,7 @@ class Ridge(LinearModel):
         "gcv": observable("generalised cross-validation score", r"\mathrm{GCV}", least=0),
         "average_bias": observable("squared bias of the predictor averaged over training sets", r"\bar B", least=0),
     }
-    # Unequal shares, eigenvalues and energies on both sides of ratio 1, and a penalty that shrinks to a start.
+    # Unequal shares, eigenvalues and energies on both sides of ratio 1, a penalty that shrinks to a start, and other test inputs.
     points = (
         dict(ratio=0.6, ridge=0.3, noise=0.7, eigenvalues=(0.5, 2.0), weights=(0.4, 0.6), signal_energy=(0.5, 0.8)),
         dict(
@@ -274,6 +299,15 @@ class Ridge(LinearModel):
             weights=(0.5, 0.5),
             signal_energy=(0.4, 0.8),
             start_distance=1.6,
+        ),
+        dict(
+            ratio=1.5,
+            ridge=0.2,
+            noise=0.5,
+            eigenvalues=(1.0, 2.0),
+            weights=(0.4, 0.6),
+            signal_energy=(0.3, 0.5),
+            test_eigenvalues=(3.0, 0.2),
         ),
     )
     headline = Headline(
@@ -294,6 +328,49 @@ class Ridge(LinearModel):
     ridge: float = parameter(0.1, scale="log")
 
     start_distance: float | None = parameter(None, note="in a random direction; not given: the start is 0", least=0)
+    test_eigenvalues: tuple[float, ...] | None = parameter(
+        None,
+        "variance of the test inputs in the directions of each group",
+        note="not given: that of the training inputs",
+        symbol="t_k",
+        least=0,
+        added=True,
+    )
+
+    @classmethod
+    def reads_test_variance(cls) -> bool:
+        """Return True."""
+        return True
+
+    @model_validator(mode="after")
+    def _test_inputs_have_groups(self) -> Self:
+        if self.test_eigenvalues is None:
+            return self
+        if self.spectrum is not None:
+            raise Refused(
+                f"test_eigenvalues = {self.test_eigenvalues} is not allowed together with spectrum: give these variances to the "
+                "spectrum (Spectrum.with_test)"
+            )
+        if len(self.test_eigenvalues) != len(self.eigenvalues):
+            raise Refused(
+                f"test_eigenvalues = {self.test_eigenvalues} is not allowed: must have one entry for each of the {len(self.eigenvalues)} "
+                "eigenvalues"
+            )
+        return self
+
+    @property
+    def population(self) -> Population:
+        """Eigenvalues, shares and energies of the groups or of the spectrum, and the variances of the test inputs."""
+        whole = super().population
+        return (
+            whole if self.test_eigenvalues is None else whole._replace(test=np.asarray(self.test_eigenvalues, dtype=float))
+        )
+
+    def null_error(self) -> float:
+        """Return the test error of predicting zero, which is the variance of the signal plus the variance of the noise."""
+        population = self.population
+        variances = population.eigenvalues if population.test is None else population.test
+        return float(np.dot(variances, population.energy)) + self.noise**2
 
     @model_validator(mode="after")
     def _ridge_above_its_limit(self) -> Self:
@@ -310,7 +387,8 @@ class Ridge(LinearModel):
 
     def predicted(self, ratio: Array, ridge: Array, noise: Array, start_distance: Array) -> Values:
         """Return the limit over a grid of ratios, penalties, noise levels and starting distances (NaN means that the start is 0)."""
-        limit = risk(ratio, ridge, noise, self.eigenvalues, self.shares, self.signal_energy, start_distance)
+        s, shares, energy, test = self.population
+        limit = risk(ratio, ridge, noise, s, shares, energy, start_distance, test)
         return {**limit, "accuracy": CLOSED_FORM}
 
     def measured(self, draw: Draw, ridge: Array, noise: Array, start_distance: Array) -> Values:
@@ -319,11 +397,14 @@ class Ridge(LinearModel):
         The same inputs are used for every penalty, noise level and start. Signal and noise are averaged in closed form.
         """
         lam, tau, distance = np.broadcast_arrays(ridge, noise, start_distance)
-        design, energy = self.design(draw), float(np.sum(self.signal_energy))
-        unit = _unit_energy(np.asarray(self.signal_energy, dtype=float), self.shares)
+        design, (population, _) = self.design(draw), self.population_at(draw.size)
+        energy, unit = float(np.sum(population.energy)), _unit_energy(population.energy, population.shares)
         total, nothing = np.where(np.isnan(distance), energy, distance**2), np.zeros_like(unit)
         shrinkage = ridge_filter(design.values, lam)
-        bias, variance = total * design.bias(shrinkage, unit), design.variance(shrinkage, tau)
+        bias, variance = (
+            total * design.bias(shrinkage, unit, population.test),
+            design.variance(shrinkage, tau, population.test),
+        )
         moved = total * design.coefficient_norm(shrinkage, unit, 0.0) + design.coefficient_norm(shrinkage, nothing, tau)
         from_start = energy + total * (1 - 2 * design.overlap(shrinkage, unit)) + moved
         left = design.left_over(shrinkage)
@@ -343,7 +424,7 @@ class Ridge(LinearModel):
             effective_ridge=np.where(interpolates, 1.0, lam) / scale,
             coefficient_norm=np.where(np.isnan(distance), moved, from_start),
             gcv=(total * design.train_error(proxy, unit, 0.0) + design.train_error(proxy, nothing, tau)) / scale**2,
-            average_bias=total * design.average_bias(shrinkage, unit),
+            average_bias=total * design.average_bias(shrinkage, unit, population.test),
         )
 
     def best_possible(self) -> Best:
@@ -352,6 +433,10 @@ class Ridge(LinearModel):
             raise Refused(
                 f"Ridge with start_distance = {self.start_distance:g} has no known best possible error, because the start adds information "
                 "to the samples; leave start_distance out"
+            )
+        if self.population.test is not None:
+            raise Refused(
+                "Ridge with test inputs of another covariance has no known best possible error; leave test_eigenvalues out"
             )
         return super().best_possible()
 
@@ -365,7 +450,8 @@ class Ridge(LinearModel):
         """
         if math.isinf(self.ratio):
             return -math.inf
-        return float(negative_ridge_limit(self.eigenvalues, self.ratio * self.shares))
+        s, shares, *_ = self.population
+        return float(negative_ridge_limit(s, self.ratio * shares))
 
     def optimal_ridge(self, allow_negative: bool = True) -> float:
         """Return the penalty with the least test error. It may be negative, and it is infinite without a signal.
@@ -373,7 +459,12 @@ class Ridge(LinearModel):
         >>> Ridge(ratio=0.5, noise=0.5).optimal_ridge()
         0.125
         """
-        energy = np.asarray(self.signal_energy, dtype=float)
+        s, shares, energy, test = self.population
+        if test is not None:
+            raise Refused(
+                "test inputs with another covariance are not allowed here: the best penalty is computed for test inputs like the training "
+                "inputs; use limitlab.optimal(law, over='ridge', minimise='test_error')"
+            )
         if self.start_distance is not None:
-            energy = self.start_distance**2 * _unit_energy(energy, self.shares)
-        return best_ridge(self.ratio, self.noise, self.eigenvalues, self.shares, energy, allow_negative)
+            energy = self.start_distance**2 * _unit_energy(energy, shares)
+        return best_ridge(self.ratio, self.noise, s, shares, energy, allow_negative)

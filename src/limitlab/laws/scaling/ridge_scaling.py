@@ -19,12 +19,11 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from pydantic import model_validator
 
 from limitlab._core.cost import Cost
 from limitlab.errors import Refused, UnreachableTarget
-from limitlab.laws import Draw, Experiment, Headline, Law, Values, parameter
-from limitlab.laws.scaling._spectrum import Spectrum, power_law, ridge_of_width
+from limitlab.laws import Draw, Experiment, Headline, Values, parameter
+from limitlab.laws.scaling._spectrum import Modes, ModesLaw, ridge_of_width
 
 __all__ = ["RidgeScaling"]
 
@@ -47,9 +46,10 @@ class Rates(NamedTuple):
     width: float
 
 
-def risk(spectrum: Spectrum, samples: float, width: float, ridge: float, noise: float) -> dict[str, float]:
+def risk(spectrum: Modes, samples: float, width: float, ridge: float, noise: float) -> dict[str, float]:
     """Return every observable at one set of parameters, equation (1).
 
+    >>> from limitlab.laws.scaling._spectrum import power_law
     >>> values = risk(power_law(1.0, 0.3, 3000.0), 300, 100, 0.0, 0.1)
     >>> round(values["bias"], 9), round(values["variance"], 9)
     (0.004356103, 0.005)
@@ -81,7 +81,7 @@ def _over(value: float, gap: float) -> float:
     return 0.0 if value == 0 else value / gap if gap > 1e-14 else math.inf
 
 
-def effective_ridge(spectrum: Spectrum, samples: float, width: float, ridge: float) -> float:
+def effective_ridge(spectrum: Modes, samples: float, width: float, ridge: float) -> float:
     """Return the root kappa of kappa (1 - df1/n) (1 - df1/N) = ridge with df1 < min(n, N)."""
     from scipy.optimize import brentq
 
@@ -105,7 +105,7 @@ def effective_ridge(spectrum: Spectrum, samples: float, width: float, ridge: flo
     return math.exp(brentq(excess, low, high, xtol=1e-15, rtol=8.9e-16)) if excess(low) < 0 else math.exp(low)
 
 
-class RidgeScaling(Law):
+class RidgeScaling(ModesLaw):
     """How fast does the error of ridge regression decrease with samples and width if spectrum and target are power laws?
 
     Examples
@@ -163,9 +163,6 @@ class RidgeScaling(Law):
         sliders=("ridge", "target_exponent"),
     )
 
-    spectrum_exponent: float = parameter(1.0, note="eigenvalues j^(-2 alpha)", above=0, most=6)
-    target_exponent: float = parameter(0.3, note="coefficients j^(-beta)", least=0, most=6)
-    latent_dimension: float = parameter(500.0, note="inf only for alpha > 1/2", least=2, scale="log", infinite=True)
     samples: float = parameter(100.0, note="an experiment's size", least=1, scale="log")
     width: float = parameter(
         math.inf, note="random features; inf: the inputs themselves", least=1, scale="log", infinite=True
@@ -182,27 +179,13 @@ class RidgeScaling(Law):
         held = 14.0 * size * modes if math.isinf(features) else 2.0 * size * modes + 4.0 * (size + modes) * features
         return Cost(held, 1e7 + 3.0 * size * fitted * min(size, fitted))
 
-    @model_validator(mode="after")
-    def _finite_trace(self) -> Self:
-        if math.isinf(self.latent_dimension) and not 2 * self.spectrum_exponent > 1:
-            raise Refused(
-                f"latent_dimension = inf is not allowed for spectrum_exponent = {self.spectrum_exponent:g}: the trace is infinite; "
-                "choose a finite number of modes, or an exponent above 0.5"
-            )
-        return self
-
-    @property
-    def spectrum(self) -> Spectrum:
-        """The groups of the spectrum."""
-        return power_law(self.spectrum_exponent, self.target_exponent, self.latent_dimension)
-
     def features(self, size: int) -> float:
         """Return the number of random features of an experiment with `size` samples."""
         return math.inf if math.isinf(self.width) else float(max(1, round(self.width * size / self.samples)))
 
     def realised(self, size: int) -> Self:
         """Return the law with the samples and the width of an experiment of this size."""
-        return self.replace(samples=float(size), width=self.features(size))
+        return self.whole_modes().replace(samples=float(size), width=self.features(size))
 
     def predicted(self, ridge: Array, noise: Array) -> Values:
         """Evaluate the limit over grids of ridges and noise levels."""
@@ -212,15 +195,12 @@ class RidgeScaling(Law):
         return {**values, "accuracy": SPECTRUM_ERROR}
 
     def _point(self, ridge: float, noise: float) -> dict[str, float]:
-        return risk(self.spectrum, self.samples, self.width, ridge, noise)
+        return risk(self.modes, self.samples, self.width, ridge, noise)
 
     def measured(self, draw: Draw, ridge: Array, noise: Array) -> Values:
         """Fit one draw of inputs and features at every ridge and noise level, with label noise averaged in closed form."""
-        if math.isinf(self.latent_dimension):
-            raise Refused("latent_dimension = inf is not allowed in a simulation: choose a finite value")
-        modes, n, features = round(self.latent_dimension), draw.size, self.features(draw.size)
-        j = np.arange(1.0, modes + 1)
-        roots, target = j**-self.spectrum_exponent, j**-self.target_exponent
+        roots, _, target = self.drawn_modes()
+        modes, n, features = roots.size, draw.size, self.features(draw.size)
         X = draw.rng.standard_normal((n, modes)) * roots
         W = np.eye(modes) if math.isinf(features) else draw.rng.standard_normal((modes, int(features))) / math.sqrt(features)
         left, singular, right = np.linalg.svd(X @ W, full_matrices=False)
@@ -269,6 +249,7 @@ class RidgeScaling(Law):
         With a constant c for each quantity, kappa ~ c n^(-2 alpha) and variance ~ c tau^2. The error without noise is ~ c n^-data with all
         features, and ~ N^-width with N < n random features.
         """
+        self.require_power_laws("exponents")
         alpha, beta = self.spectrum_exponent, self.target_exponent
         ratio = (2 * beta - 1) / (2 * alpha)
         if not alpha > 0.5 or ratio == 1:
@@ -295,12 +276,12 @@ class RidgeScaling(Law):
         from scipy.optimize import minimize_scalar
 
         def excess(log_ridge: float) -> float:
-            return risk(self.spectrum, self.samples, width, math.exp(log_ridge), self.noise)["excess_risk"]
+            return risk(self.modes, self.samples, width, math.exp(log_ridge), self.noise)["excess_risk"]
 
         grid = np.linspace(math.log(LEAST_RIDGE), math.log(100.0), 50)
         values = [excess(float(x)) for x in grid]
         i = int(np.argmin(values))
-        none = risk(self.spectrum, self.samples, width, 0.0, self.noise)["excess_risk"]
+        none = risk(self.modes, self.samples, width, 0.0, self.noise)["excess_risk"]
         if i == 0 and none <= values[0]:
             return 0.0, none
         ends = float(grid[max(i - 1, 0)]), float(grid[min(i + 1, grid.size - 1)])

@@ -25,10 +25,10 @@ from pydantic import model_validator
 
 from limitlab._core.cost import Cost, latest
 from limitlab.errors import Refused
-from limitlab.laws import Draw, Experiment, Headline, Law, Values, observable, parameter, shared
+from limitlab.laws import Draw, Experiment, Headline, Values, observable, parameter, shared
 from limitlab.laws.online_sgd.second_moments import largest_step
 from limitlab.laws.scaling import _spectrum as generating
-from limitlab.laws.scaling._spectrum import Spectrum, power_law
+from limitlab.laws.scaling._spectrum import ModesLaw
 from limitlab.models.streams import least_squares_runs
 
 __all__ = ["PowerLawScaling"]
@@ -57,7 +57,7 @@ class Frontier(NamedTuple):
     loss: Any
 
 
-class PowerLawScaling(Law):
+class PowerLawScaling(ModesLaw):
     """How does the loss decrease with width, steps and compute for power-law features, and which width is best?
 
     Examples
@@ -126,9 +126,7 @@ class PowerLawScaling(Law):
         sliders=("spectrum_exponent", "target_exponent"),
     )
 
-    spectrum_exponent: float = parameter(1.0, note="eigenvalues j^(-2 alpha)", above=0, most=6)
     target_exponent: float = parameter(0.7, note="coefficients j^(-beta)", least=0, most=6)
-    latent_dimension: float = parameter(500.0, note="inf only for alpha > 1/2", least=2, scale="log", infinite=True)
     width: float = parameter(
         100.0, note="random features; an experiment's size", symbol="d", least=1, scale="log", infinite=True
     )
@@ -158,34 +156,24 @@ class PowerLawScaling(Law):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        if math.isinf(self.latent_dimension) and not 2 * self.spectrum_exponent > 1:
-            raise Refused(
-                f"latent_dimension = inf is not allowed for spectrum_exponent = {self.spectrum_exponent:g}: the trace is infinite; "
-                "choose a finite number of modes, or an exponent above 0.5"
-            )
         counts = np.atleast_1d(self.steps)
         broken = counts[(counts < generating.FEW) & (counts != np.round(counts))]
         if broken.size:
             raise Refused(f"steps = {broken[0]:g} is not allowed: must be a whole number if it is below {generating.FEW}")
-        most = min(self.largest_step(), generating.equivalent_threshold(self.spectrum, self.width, self.batch))
+        most = min(self.largest_step(), generating.equivalent_threshold(self.modes, self.width, self.batch))
         if not self.step < most:
             raise Refused(
                 f"step = {self.step:g} is not allowed: must be below {most:.6g}, because larger steps diverge (or use a larger batch)"
             )
         return self
 
-    @property
-    def spectrum(self) -> Spectrum:
-        """The groups of the spectrum."""
-        return power_law(self.spectrum_exponent, self.target_exponent, self.latent_dimension)
-
     def realised(self, size: int) -> Self:
         """Return the law at the width of an experiment of this size."""
-        return self.replace(width=float(size))
+        return self.whole_modes().replace(width=float(size))
 
     def caveat(self) -> str:
         """Return a warning about fits E + A N^-a + B D^-b in phases II and III, and an empty text otherwise."""
-        if self.phase() in ("II", "III"):
+        if self.spectrum is None and self.phase() in ("II", "III"):
             return (
                 f"phase {self.phase()}: the term width^-1 steps^-{1 - 1 / (2 * self.spectrum_exponent):.3g} limits the best width. "
                 "The best width of a fit E + A N^-a + B D^-b is wrong, by factors up to 2 (II) and 8 (III) at compute 1e10"
@@ -200,10 +188,10 @@ class PowerLawScaling(Law):
             self._losses(np.ravel(steps), nodes) for nodes in (generating.NODES * self.refinement, generating.COARSER)
         )
         excess = fine.signal + noise**2 * fine.noise
-        floor, kappa = generating.projection_floor(self.spectrum, self.width)
+        floor, kappa = generating.projection_floor(self.modes, self.width)
         gap = float(np.max(np.abs(fine.signal - coarse.signal), initial=0.0))
         gap += float(np.max(noise**2)) * float(np.max(np.abs(fine.noise - coarse.noise), initial=0.0))
-        error = gap + SPECTRUM_ERROR * self.spectrum.variance
+        error = gap + SPECTRUM_ERROR * self.modes.variance
         kernel_error = float(np.max(np.abs(fine.kernel - coarse.kernel), initial=0.0)) + SPECTRUM_ERROR
         return dict(
             excess_risk=excess,
@@ -217,23 +205,20 @@ class PowerLawScaling(Law):
                 test_error=error,
                 forcing=error,
                 kernel=kernel_error,
-                floor=SPECTRUM_ERROR * self.spectrum.variance,
+                floor=SPECTRUM_ERROR * self.modes.variance,
                 effective_ridge=SPECTRUM_ERROR,
             ),
         )
 
     def _losses(self, steps: Array, nodes: int) -> generating.Losses:
-        return generating.losses(self.spectrum, self.width, self.step, self.batch, steps, nodes)
+        return generating.losses(self.modes, self.width, self.step, self.batch, steps, nodes)
 
     # -- the experiment -------------------------------------------------------------------------------------------------
 
     def measured(self, draw: Draw, steps: Array) -> Values:
-        """Draw the random features once and run SGD `replicas` times on them."""
-        if math.isinf(self.latent_dimension):
-            raise Refused("latent_dimension = inf is not allowed in a simulation: choose a finite value")
-        modes, d = round(self.latent_dimension), draw.size
-        j = np.arange(1.0, modes + 1)
-        variances, target = j ** (-2 * self.spectrum_exponent), j**-self.target_exponent
+        """Draw W once and run SGD `replicas` times. Given W, the misfit of the best weights is noise independent of the features."""
+        _, variances, target = self.drawn_modes()
+        modes, d = variances.size, draw.size
         W = draw.rng.standard_normal((modes, d)) / math.sqrt(d)
         values, basis = np.linalg.eigh(W.T @ (variances[:, None] * W))
         nonzero = values > 1e-12 * values[-1]
@@ -263,7 +248,7 @@ class PowerLawScaling(Law):
         >>> round(PowerLawScaling(latent_dimension=1e6).largest_step(), 3)
         0.611
         """
-        return largest_step(self.spectrum.eigenvalues, self.spectrum.counts, self.batch, 0.0, 0.0)
+        return largest_step(self.modes.eigenvalues, self.modes.counts, self.batch, 0.0, 0.0)
 
     def phase(self) -> str:
         """Return the phase, Ia, II or III for alpha > 1/2 and Ib or IVa for alpha < 1/2.
@@ -273,6 +258,7 @@ class PowerLawScaling(Law):
         >>> [PowerLawScaling(spectrum_exponent=a, target_exponent=b).phase() for a, b in ((1, 0.2), (1, 0.7), (1, 1.3), (1, 1))]
         ['Ia', 'II', 'III', 'boundary']
         """
+        self.require_power_laws("phases")
         alpha, beta = self.spectrum_exponent, self.target_exponent
         if alpha == 0.5 or beta == 0.5 or (alpha > 0.5 and alpha == beta):
             return "boundary"
@@ -324,9 +310,7 @@ class PowerLawScaling(Law):
 
         def loss(log_width: float) -> float:
             width = math.exp(log_width)
-            parts = generating.losses(
-                self.spectrum, width, self.step, self.batch, np.array([compute / (self.batch * width)])
-            )
+            parts = generating.losses(self.modes, width, self.step, self.batch, np.array([compute / (self.batch * width)]))
             return math.log(float(parts.signal[0] + self.noise**2 * parts.noise[0]))
 
         most = min(compute / (self.batch * generating.FEW), 0.99 * self.latent_dimension)

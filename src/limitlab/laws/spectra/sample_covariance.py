@@ -15,6 +15,7 @@ Status.   Theorem (Silverstein 1995; for outliers Baik and Silverstein 2006, Pau
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Self
 
@@ -25,6 +26,7 @@ from pydantic import model_validator
 from limitlab._core.declaration import apportion
 from limitlab.errors import Refused
 from limitlab.laws import Draw, Headline, Mark, Values, parameter
+from limitlab.laws._population import HasSpectrum
 from limitlab.laws.spectra._measurements import SpectralLaw, points, sample_eigenvalues
 from limitlab.models.designs import draw_design
 from limitlab.numerics.spectra import SampleSpectrum
@@ -36,12 +38,12 @@ Array = NDArray[np.float64]
 
 
 @lru_cache(maxsize=64)
-def spectrum(eigenvalues: tuple[float, ...], weights: tuple[float, ...], ratio: float) -> SampleSpectrum:
+def limiting_spectrum(eigenvalues: tuple[float, ...], weights: tuple[float, ...], ratio: float) -> SampleSpectrum:
     """Return the limiting spectrum, cached by its parameters."""
     return SampleSpectrum(eigenvalues, weights, ratio=ratio)
 
 
-class SampleCovariance(SpectralLaw):
+class SampleCovariance(HasSpectrum, SpectralLaw):
     """What does the spectrum of a covariance look like when it is estimated from n samples in p dimensions?
 
     Examples
@@ -93,6 +95,13 @@ class SampleCovariance(SpectralLaw):
 
     @model_validator(mode="after")
     def _groups_match(self) -> Self:
+        if self.spectrum is not None:
+            if (self.spectrum.weights == 0).any():
+                raise Refused(
+                    f"spectrum = {self.spectrum!r} is not allowed: the law describes the bulks, and a spike is an outlier; "
+                    "leave the spikes out and use outlier(spike)"
+                )
+            return self
         if len(self.weights) != len(self.eigenvalues):
             raise Refused(
                 f"weights has {len(self.weights)} entries, which is not allowed: must be as many as eigenvalues, "
@@ -105,48 +114,51 @@ class SampleCovariance(SpectralLaw):
     # -- the limit ----------------------------------------------------------------------------------------------------
 
     @property
-    def spectrum(self) -> SampleSpectrum:
+    def limit(self) -> SampleSpectrum:
         """The limiting spectrum as an object of `limitlab.numerics.spectra`."""
-        return spectrum(self.eigenvalues, self.weights, self.ratio)
+        if self.spectrum is None:
+            return limiting_spectrum(self.eigenvalues, self.weights, self.ratio)
+        s, w = self.spectrum.eigenvalues, self.spectrum.weights
+        return limiting_spectrum(tuple(s.tolist()), tuple(w.tolist()), self.ratio)
 
     def support(self) -> list[tuple[float, float]]:
         """Return the bulks from left to right as (low, high), without the mass at zero."""
-        return self.spectrum.support()
+        return self.limit.support()
 
     def bulk_masses(self) -> list[float]:
         """Return the mass of each bulk. These masses and the mass at zero add up to one."""
-        return self.spectrum.bulk_masses()
+        return self.limit.bulk_masses()
 
     def atom(self) -> float:
         """Return the mass at zero."""
-        return self.spectrum.atom()
+        return self.limit.atom()
 
     def density(self, x: ArrayLike) -> Array:
         """Return the density of the continuous part."""
-        return self.spectrum.density(x)
+        return self.limit.density(x)
 
     def cdf(self, x: ArrayLike) -> Array:
         """Return the distribution function, including the mass at zero."""
-        return self.spectrum.cdf(x)
+        return self.limit.cdf(x)
 
     def stieltjes(self, z: ArrayLike) -> NDArray[Any]:
         """Return the Stieltjes transform. It is real for real z outside the support. For z = x + 0j it is the limit from above."""
-        return self.spectrum.stieltjes(z)
+        return self.limit.stieltjes(z)
 
     def companion(self, z: ArrayLike) -> NDArray[Any]:
         """Return the Stieltjes transform of the n x n matrix X X^T / n, with the conventions of `stieltjes`."""
-        return self.spectrum.companion(z)
+        return self.limit.companion(z)
 
     def moment(self, order: int) -> float:
         """Return the moment E x^k of the spectrum."""
-        return self.spectrum.moment(order)
+        return self.limit.moment(order)
 
     def outlier(self, spike: float) -> tuple[float, float] | None:
         """Return the position of the outlier that a spike of Sigma causes, and the squared overlap of the eigenvectors.
 
         The result is None if the spike causes no outlier.
         """
-        return self.spectrum.outlier(spike)
+        return self.limit.outlier(spike)
 
     def reading_points(self) -> Array:
         """Return the points x of the spectrum that `positions` names, where 0 and 1 are the outer edges."""
@@ -169,11 +181,19 @@ class SampleCovariance(SpectralLaw):
 
     def group_sizes(self, draw: Draw) -> list[int]:
         """Return the number of dimensions in each group."""
+        if self.spectrum is not None:
+            return self.spectrum.at(draw.size).counts(draw.size).tolist()
         return [int(count) for count in apportion(draw.size, self.weights)]
+
+    def group_eigenvalues(self, draw: Draw) -> Sequence[float]:
+        """Return the population eigenvalue of each group."""
+        return self.eigenvalues if self.spectrum is None else self.spectrum.at(draw.size).eigenvalues.tolist()
 
     def sample(self, draw: Draw) -> Array:
         """Return a table of samples, shape (n, size)."""
-        return draw_design(draw.rng, draw.count("ratio"), self.eigenvalues, self.group_sizes(draw), self.entries).X
+        return draw_design(
+            draw.rng, draw.count("ratio"), self.group_eigenvalues(draw), self.group_sizes(draw), self.entries
+        ).X
 
     def sample_eigenvalues(self, draw: Draw) -> Array:
         """Return the eigenvalues of one drawn sample covariance matrix, in increasing order."""
@@ -183,5 +203,7 @@ class SampleCovariance(SpectralLaw):
 
     def rank(self, draw: Draw) -> int:
         """Return the smaller of the number of samples and the number of dimensions with positive population eigenvalue."""
-        positive = sum(count for count, value in zip(self.group_sizes(draw), self.eigenvalues, strict=True) if value > 0)
+        positive = sum(
+            count for count, value in zip(self.group_sizes(draw), self.group_eigenvalues(draw), strict=True) if value > 0
+        )
         return min(draw.count("ratio"), positive)

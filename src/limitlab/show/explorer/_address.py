@@ -10,6 +10,7 @@ import dataclasses
 import functools
 import json
 import math
+import types
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import field, replace
@@ -227,6 +228,10 @@ def spaced(law: type[Law], along: str, low: float, high: float, log: bool, point
 
 
 def _choices(annotation: Any) -> tuple[Any, ...]:
+    if typing.get_origin(annotation) in (typing.Union, types.UnionType):  # names, or an object that only Python can make
+        annotation = next(
+            (part for part in typing.get_args(annotation) if typing.get_origin(part) is typing.Literal), annotation
+        )
     return typing.get_args(annotation) if typing.get_origin(annotation) is typing.Literal else ()
 
 
