@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from limitlab.models.activations import Activation
 from limitlab.models.online import look_up
-from limitlab.models.tabulated import derivative_of, tabulate
+from limitlab.models.tabulated import tabulate
 from limitlab.numerics.ode import follow, visit
 from limitlab.numerics.quadrature import even_gaussian_rule
 
@@ -233,7 +233,7 @@ def flow_risks(
     [[1.0, 0.0183], [1.0, 0.0183]]
     """
     x, w = even_gaussian_rule(*INPUTS)
-    tables = tabulate(activation, activation.kinks), tabulate(derivative_of(activation), activation.kinks)
+    tables = tabulate(activation, activation.kinks), tabulate(activation.derivative, activation.kinks)
     labels = np.asarray(target_function(teacher * x), dtype=float)
     return np.asarray(
         _flow_risks(np.asarray(thetas, dtype=float), *tables, x, w, labels, np.asarray(times, dtype=float), step)
