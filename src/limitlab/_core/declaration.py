@@ -707,4 +707,5 @@ def _reason(meta: Parameter, error: ValidationError) -> str:
     """Return why pydantic refused a value. If a number was required, the reason states the allowed numbers."""
     first = error.errors()[0]
     wanted = {"float": "must be a number", "int": "must be a whole number"}.get(first["type"].split("_")[0])
-    return first["msg"].lower() if wanted is None else ", ".join([wanted, *([meta.allowed] if meta.bounded else [])])
+    text = first["msg"].removeprefix("Value error, ")
+    return text[:1].lower() + text[1:] if wanted is None else ", ".join([wanted, *([meta.allowed] if meta.bounded else [])])

@@ -34,8 +34,21 @@ class FunctionError(Refused):
     """
 
     def __init__(self, kind: str, given: Any, reason: str):
-        super().__init__(f"{kind} = {given!r} is not allowed: {reason}")
+        super().__init__(f"{kind} = {description(given)} is not allowed: {reason}")
         self.reason = reason
+
+
+def description(given: Any) -> str:
+    """Return a text for a value, which is "NAME (FILE:LINE)" for a function of Python.
+
+    >>> description(np.tanh), description(3)
+    ("<ufunc 'tanh'>", '3')
+    """
+    code = getattr(given, "__code__", None)
+    if code is None:
+        text = repr(given)
+        return text if len(text) < 100 else f"{text[:90]}..."
+    return f"{given.__qualname__.split('.')[-1]} ({code.co_filename}:{code.co_firstlineno})"
 
 
 class FunctionParameter:

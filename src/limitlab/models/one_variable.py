@@ -380,6 +380,7 @@ PANELS, DEGREE = 2, 20  # number of panels per unit of length, and degree on eac
 ACCURACY = 1e-7
 """Largest accepted error of a computed derivative, relative to its size on a panel and its neighbourhood."""
 
+NEGLIGIBLE = 1e-11  # size of coefficients that are rounding errors, relative to the largest one
 REFINEMENTS = 10  # times that panels without this accuracy are halved
 
 
@@ -424,7 +425,10 @@ class _Chebyshev:
         values = np.asarray(self.function((corners[:-1, None] + half * (1 + nodes)).ravel())).reshape(-1, nodes.size)
         series = np.linalg.solve(np.polynomial.chebyshev.chebvander(nodes, DEGREE), values.T)
         self.corners, self.half = corners, half[:, 0]
-        self.slopes = np.polynomial.chebyshev.chebder(series, self.order) / half.T**self.order
+        slopes = np.polynomial.chebyshev.chebder(series, self.order) / half.T**self.order
+        sizes = np.abs(slopes).max(axis=1)
+        needed = np.flatnonzero(sizes > NEGLIGIBLE * sizes.max())  # a piecewise linear function has slopes of degree 0
+        self.slopes = slopes[: 1 + (needed[-1] if needed.size else 0)]
         check = np.array([-0.93, -0.41, 0.07, 0.52, 0.88])
         exact = np.asarray(self.function((corners[:-1, None] + half * (1 + check)).ravel())).reshape(-1, check.size)
         gap = np.abs(np.polynomial.chebyshev.chebval(check, series) - exact).max(axis=1)
