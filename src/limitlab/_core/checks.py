@@ -303,3 +303,16 @@ def user_line(error: BaseException) -> str:
             place = f" at {trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"
         trace = trace.tb_next
     return place
+
+
+def description(given: Any) -> str:
+    """Return a text for a value, which is "NAME (FILE:LINE)" for a function of Python.
+
+    >>> description(np.tanh), description(3)
+    ("<ufunc 'tanh'>", '3')
+    """
+    code = getattr(given, "__code__", None)
+    if code is None:
+        text = repr(given)
+        return text if len(text) < 80 else f"{text[:77]}..."
+    return f"{given.__qualname__.split('.')[-1]} ({code.co_filename}:{code.co_firstlineno})"

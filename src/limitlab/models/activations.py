@@ -36,6 +36,9 @@ Array = NDArray[np.float64]
 NAMES: tuple[str, ...] = tuple(TABLE)
 """Names of activations that every law accepts."""
 
+UFUNCS = dict(tanh="tanh", sin="sin", cos="cos", absolute="abs", square="square", erf="erf", expit="sigmoid")
+"""Names of the activations that are universal functions of NumPy or SciPy, by the names of these functions."""
+
 LINEAR = 1e-13
 """A function with a smaller distance to mu0 + mu1 x, as a share of its size, is linear to rounding, and its mu* is 0."""
 
@@ -91,7 +94,8 @@ class Activation(OneVariable):
 
     Notes
     -----
-    In JSON a named activation is its name, moments are an object, and a function is a record that identifies it in results.
+    In JSON a named activation is its name, moments are an object, and a function is a record that identifies it in results. The functions
+    `numpy.tanh`, `sin`, `cos`, `abs` and `square` and `scipy.special.erf` and `expit` are the activations with these names.
 
     Examples
     --------
@@ -118,6 +122,12 @@ class Activation(OneVariable):
     ):
         self._moments: Moments | None = None
         self._parity: str | None = None
+        if (
+            type(given).__name__ == "ufunc"
+            and given.__name__ in UFUNCS
+            and (derivative, second_derivative, kinks) == (None,) * 3
+        ):
+            given = UFUNCS[given.__name__]
         if isinstance(given, str):
             self._from_name(given)
         elif isinstance(given, (Moments, Mapping)):

@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import PydanticCustomError, core_schema
 
+from limitlab._core.checks import description
 from limitlab.errors import Refused, did_you_mean
 
 # -- functions of any kind ----------------------------------------------------------------------------------------------
@@ -36,19 +37,6 @@ class FunctionError(Refused):
     def __init__(self, kind: str, given: Any, reason: str):
         super().__init__(f"{kind} = {description(given)} is not allowed: {reason}")
         self.reason = reason
-
-
-def description(given: Any) -> str:
-    """Return a text for a value, which is "NAME (FILE:LINE)" for a function of Python.
-
-    >>> description(np.tanh), description(3)
-    ("<ufunc 'tanh'>", '3')
-    """
-    code = getattr(given, "__code__", None)
-    if code is None:
-        text = repr(given)
-        return text if len(text) < 100 else f"{text[:90]}..."
-    return f"{given.__qualname__.split('.')[-1]} ({code.co_filename}:{code.co_firstlineno})"
 
 
 class FunctionParameter:

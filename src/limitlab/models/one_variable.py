@@ -242,6 +242,13 @@ class OneVariable(FunctionParameter):
             )
         return computed_slope(self, order)(x)
 
+    def check_derivatives(self, order: int = 1) -> None:
+        """Raise `FunctionError` if the function has no bounded derivative of this order, 1 or 2.
+
+        >>> OneVariable(np.abs).check_derivatives()
+        """
+        self._slope(np.zeros(1), order)
+
     @property
     def kinks(self) -> tuple[float, ...]:
         """Points where the function or its derivatives jump, in increasing order."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from limitlab.errors import ConvergenceError, Refused
 from limitlab.models.activations import Activation
 from limitlab.numerics.gaussian import expectation, hermite_rule, hermite_values, pair_expectation
+from limitlab.numerics.quadrature import panel_rule
 
 __all__ = ["dual"]
 
@@ -218,7 +220,7 @@ def _rows(activation: Activation) -> Rule:
     if closed is not None:
         return closed
     if activation.kinks:
-        return lambda q1, q2, c: _quadrature(activation, q1, q2, c)
+        return lambda q1, q2, c: _kinked(activation, q1, q2, c)
     return lambda q1, q2, c: _series(activation, q1, q2, c)
 
 
@@ -325,6 +327,50 @@ def _slopes(
         slopes = np.sqrt(np.arange(1, len(values)))[:, None] * values[1:] / roots
         return slopes, (slopes**2).sum(axis=0)
     return basis @ slope, weights @ slope**2
+
+
+# -- kinks --------------------------------------------------------------------------------------------------------------
+
+KINKED_DEGREE = 400
+"""Degree of the Hermite series of an activation with kinks."""
+
+FAR_APART = 1e-11 ** (1 / KINKED_DEGREE)
+"""Largest correlation at which this series omits at most 1e-11 of the mean squares."""
+
+
+def _kinked(activation: Activation, q1: Array, q2: Array, c: Array) -> Duals:
+    """Return the duals of an activation with kinks, by a long Hermite series, and by quadrature for nearly equal or opposite inputs.
+
+    >>> q = np.ones(1)
+    >>> duals = _kinked(Activation(lambda x: np.maximum(x, 0.0)), q, q, np.array([0.5]))
+    >>> exact = _relu(q, q, np.array([0.5]))
+    >>> bool(abs(duals.value[0] - exact.value[0]) < 1e-10), bool(abs(duals.slope[0] - exact.slope[0]) < 1e-10)
+    (True, True)
+    """
+    q1, q2, c = np.broadcast_arrays(q1, q2, c)
+    rho = correlation(np.sqrt(q1), np.sqrt(q2), c)
+    far = (np.abs(rho) <= FAR_APART) & (q1 > 0) & (q2 > 0)
+    duals = Duals(np.empty(c.shape), np.empty(c.shape))
+    if far.any():
+        levels, place = np.unique(np.concatenate([q1[far], q2[far]]), return_inverse=True)
+        tables = np.array([_long_series(activation, float(level)) for level in levels])
+        at1, at2 = place[: int(far.sum())], place[int(far.sum()) :]
+        for part, result in enumerate(duals):
+            result[far] = _horner(tables[:, part].T, at1, at2, rho[far])
+    if not far.all():
+        for result, values in zip(duals, _quadrature(activation, q1[~far], q2[~far], c[~far]), strict=True):
+            result[~far] = values
+    return duals
+
+
+@lru_cache(maxsize=4096)
+def _long_series(activation: Activation, variance: float) -> Array:
+    """Return the Hermite coefficients of s(sqrt(q) z) and of s'(sqrt(q) z), by panels between the kinks."""
+    root = math.sqrt(variance)
+    nodes, weights = panel_rule(tuple(kink / root for kink in activation.kinks), width=0.5)
+    basis = hermite_values(nodes, KINKED_DEGREE) * weights
+    functions = (activation, _slope_of(activation, np.array([variance])))
+    return np.array([basis @ np.broadcast_to(np.asarray(f(root * nodes), dtype=float), nodes.shape) for f in functions])
 
 
 # -- quadrature -----------------------------------------------------------------------------------------------------------

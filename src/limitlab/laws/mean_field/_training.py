@@ -19,7 +19,7 @@ from limitlab.models.activations import Activation
 from limitlab.models.online import look_up
 from limitlab.models.tabulated import tabulate
 from limitlab.numerics.ode import follow, visit
-from limitlab.numerics.quadrature import even_gaussian_rule
+from limitlab.numerics.quadrature import even_gaussian_rule, panel_rule
 
 Array = NDArray[np.float64]
 
@@ -233,6 +233,8 @@ def flow_risks(
     [[1.0, 0.0183], [1.0, 0.0183]]
     """
     x, w = even_gaussian_rule(*INPUTS)
+    if target_function.kinks and teacher:  # the equidistant points are accurate for smooth functions only
+        x, w = panel_rule(tuple(kink / teacher for kink in target_function.kinks), order=10, width=1.8, reach=7.2)
     tables = tabulate(activation, activation.kinks), tabulate(activation.derivative, activation.kinks)
     labels = np.asarray(target_function(teacher * x), dtype=float)
     return np.asarray(

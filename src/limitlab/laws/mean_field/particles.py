@@ -16,10 +16,11 @@ Status.   Theorem for the limit (Mei, Montanari, Nguyen 2018) and for Gaussian f
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from pydantic import model_validator
 
 from limitlab._core.cost import Cost, latest
 from limitlab.laws import Draw, Experiment, Law, Values, observable, parameter, shared
@@ -165,6 +166,11 @@ class MeanFieldParticles(Law):
     replicas: int = parameter(190, note="pairs of networks", kind="experiment", least=2)
     step: float = parameter(0.2, note="of a Runge-Kutta method", kind="experiment", above=0, most=0.5)
 
+    @model_validator(mode="after")
+    def _smooth(self) -> Self:
+        self.activation.check_derivatives(2)
+        return self
+
     def draw_cost(self, size: int) -> Cost:
         """Return the cost of all replicas of the particles."""
         return Cost(1e5 + 3.0 * self.replicas * size, 1e4 * self.replicas * size * max(latest(self), 1.0))
@@ -219,9 +225,15 @@ class MeanFieldParticles(Law):
         from limitlab.numerics.gaussian import panel_rule
         from limitlab.numerics.quadrature import gaussian_quantiles
 
-        inputs, weights = panel_rule((0.0,), order=12, width=1.6, reach=8.0)
+        kinks = _kinks_of_target(self.target_function, self.teacher_weight)
+        inputs, weights = panel_rule((0.0, *kinks), order=12, width=1.6, reach=8.0)
         labels = np.asarray(self.target_function(self.teacher_weight * inputs))
         z, shares = gaussian_quantiles(count)
         flow = ScalarFlow(self.activation, inputs, weights, labels)
         response = flow.response(self.start_mean + self.start_std * z, shares, times)
         return dict(risk=response.risk, risk_fluctuation=response.fluctuation, risk_bias=response.bias)
+
+
+def _kinks_of_target(target_function: Activation, teacher: float) -> tuple[float, ...]:
+    """Return the inputs at which the target jumps or has a kink."""
+    return tuple(kink / teacher for kink in target_function.kinks) if teacher else ()
