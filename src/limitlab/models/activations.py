@@ -165,6 +165,11 @@ class Activation(OneVariable):
         return super().second_derivative(x)
 
     @property
+    def given(self) -> Any:
+        """The argument from which an equal instance can be constructed."""
+        return self.name if self.name in TABLE else self._moments if self._function is None else super().given
+
+    @property
     def jumps(self) -> tuple[float, ...]:
         """The kinks at which the function itself jumps. Named activations are continuous."""
         return () if self.name in TABLE else super().jumps

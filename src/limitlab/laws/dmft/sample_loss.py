@@ -93,9 +93,10 @@ def _checked(loss: SampleLoss, width: int) -> Loss:
     function = loss.function
     several = width > 1
     try:
-        built = as_vector(loss_from_function(function, vector=several))
-        arguments = _samples(width)
-        values, gradient = np.asarray(built.error(*arguments), dtype=float), np.asarray(built.first(*arguments), dtype=float)
+        with np.errstate(all="ignore"):
+            built = as_vector(loss_from_function(function, vector=several))
+            arguments = _samples(width)
+            values, gradient = (np.asarray(part(*arguments), dtype=float) for part in (built.error, built.first))
     except Exception as error:
         raise loss.refusal(
             function,
