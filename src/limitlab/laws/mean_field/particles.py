@@ -26,6 +26,7 @@ from limitlab._core.cost import Cost, latest
 from limitlab.laws import Draw, Experiment, Law, Values, observable, parameter, shared
 from limitlab.laws.mean_field.potentials import neuron_interaction
 from limitlab.models.activations import Activation
+from limitlab.models.distributions import Distribution
 from limitlab.numerics.ode import states_at
 
 __all__ = ["MeanFieldParticles"]
@@ -161,6 +162,12 @@ class MeanFieldParticles(Law):
     teacher_weight: float = parameter(2.0, "factor of the input in the target", symbol=r"\theta_*", least=-10, most=10)
     start_mean: float = parameter(-1.0, symbol="m_0", least=-100, most=100)
     start_std: float = parameter(0.6, symbol="s_0", above=0, most=100, scale="log")
+    start: Distribution | None = parameter(
+        None,
+        "distribution of the weights at the start",
+        note="in place of start_mean and start_std; triples (share, mean, standard deviation), a density or a sampler",
+        symbol=r"\rho_0",
+    )
     times: float | tuple[float, ...] = parameter((0.5, 1.0, 2.0), note="of the flow -N grad R", kind="coordinate", least=0)
     solver_steps: int = parameter(40, note="weights at the start", kind="solver", least=16, most=400, finer=1.5)
     replicas: int = parameter(190, note="pairs of networks", kind="experiment", least=2)
@@ -179,6 +186,11 @@ class MeanFieldParticles(Law):
         """Integrate the flow and its derivatives; the error is the change from two thirds of the nodes."""
         fine, coarse = (self._response(times, count) for count in (self.solver_steps, 2 * self.solver_steps // 3))
         accuracy = {name: np.abs(fine[name] - coarse[name]).max() + 1e-6 * np.abs(fine[name]).max() for name in fine}
+        if self.start is not None and self.start.mixture is None:  # quantiles may change fast where the density is small
+            accuracy = {name: 3 * error for name, error in accuracy.items()}
+        if self.start is not None and self.start.sampled:  # the difference of both halves is twice the error of all draws
+            one, other = (self._response(times, self.solver_steps, half) for half in (0, 1))
+            accuracy = {name: accuracy[name] + 2 * np.abs(one[name] - other[name]).max() for name in fine}
         return {**fine, "accuracy": accuracy}
 
     def measured(self, draw: Draw, times: Array) -> Values:
@@ -190,7 +202,11 @@ class MeanFieldParticles(Law):
         from limitlab.laws.mean_field._training import flow_risks
 
         rule = (self.activation, self.target_function, self.teacher_weight, times, self.step)
-        theta = self.start_mean + self.start_std * draw.rng.standard_normal((self.replicas, 2, draw.size))
+        shape = (self.replicas, 2, draw.size)
+        if self.start is None:
+            theta = self.start_mean + self.start_std * draw.rng.standard_normal(shape)
+        else:
+            theta = self.start.draw(draw.rng, shape)
         alone = flow_risks(theta.reshape(2 * self.replicas, draw.size), *rule)
         joined = flow_risks(theta.reshape(self.replicas, 2 * draw.size), *rule)
         pairs = alone.reshape(self.replicas, 2, times.size).mean(axis=1)
@@ -221,16 +237,20 @@ class MeanFieldParticles(Law):
         n = np.asarray(size, dtype=float)
         return np.asarray(np.sqrt(float(law.risk_fluctuation) / n + (float(law.risk_bias) / n) ** 2))
 
-    def _response(self, times: Array, count: int) -> dict[str, Array]:
+    def _response(self, times: Array, count: int, half: int | None = None) -> dict[str, Array]:
         from limitlab.numerics.gaussian import panel_rule
         from limitlab.numerics.quadrature import gaussian_quantiles
 
         kinks = _kinks_of_target(self.target_function, self.teacher_weight)
         inputs, weights = panel_rule((0.0, *kinks), order=12, width=1.6, reach=8.0)
         labels = np.asarray(self.target_function(self.teacher_weight * inputs))
-        z, shares = gaussian_quantiles(count)
+        if self.start is None:
+            z, shares = gaussian_quantiles(count)
+            nodes = self.start_mean + self.start_std * z
+        else:
+            nodes, shares = self.start.rule(count, half)
         flow = ScalarFlow(self.activation, inputs, weights, labels)
-        response = flow.response(self.start_mean + self.start_std * z, shares, times)
+        response = flow.response(nodes, shares, times)
         return dict(risk=response.risk, risk_fluctuation=response.fluctuation, risk_bias=response.bias)
 
 
