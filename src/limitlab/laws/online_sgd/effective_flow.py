@@ -185,7 +185,15 @@ class EffectiveFlow(Law):
     # Two problems, starts with a part outside the truth, steps at which the corrector matters
     points = (
         dict(problem="linear", step=0.15, start=(0.2, 0.6), times=(0.3, 0.8), samples=500, dimension=100, substeps=4),
-        dict(problem="phase retrieval", step=0.01, start=(0.7, 0.2), times=(0.05, 0.15), samples=1000, dimension=100, substeps=4),
+        dict(
+            problem="phase retrieval",
+            step=0.01,
+            start=(0.7, 0.2),
+            times=(0.05, 0.15),
+            samples=1000,
+            dimension=100,
+            substeps=4,
+        ),
     )
 
     problem: OnlineProblem = parameter("linear", "loss, samples and summary statistics", note="a name or an OnlineProblem")
