@@ -6,6 +6,7 @@ weight, with and without noise. No function uses a prediction.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -25,6 +26,9 @@ Array = NDArray[np.float64]
 
 
 BLOCK = 4096  # number of samples drawn together
+COARSE = 2e-3
+"""Largest relative difference of averages over the input points of many networks from those of a finer rule."""
+
 INPUTS = (
     0.5,
     4.5,
@@ -232,14 +236,36 @@ def flow_risks(
     >>> (risks / [[2.89], [1.0]]).round(4).tolist()
     [[1.0, 0.0183], [1.0, 0.0183]]
     """
-    x, w = even_gaussian_rule(*INPUTS)
-    if target_function.kinks and teacher:  # the equidistant points are accurate for smooth functions only
-        x, w = panel_rule(tuple(kink / teacher for kink in target_function.kinks), order=10, width=1.8, reach=7.2)
+    x, w = _inputs(thetas, activation, target_function, teacher)
     tables = tabulate(activation, activation.kinks), tabulate(activation.derivative, activation.kinks)
     labels = np.asarray(target_function(teacher * x), dtype=float)
     return np.asarray(
         _flow_risks(np.asarray(thetas, dtype=float), *tables, x, w, labels, np.asarray(times, dtype=float), step)
     )
+
+
+def _inputs(thetas: Array, activation: Activation, target_function: Activation, teacher: float) -> tuple[Array, Array]:
+    """Return a rule for the inputs, which is finer for functions that have kinks or change fast.
+
+    The equidistant points are used if their averages of squares agree with a finer rule up to a share `COARSE`.
+    """
+    kinks = tuple(kink / teacher for kink in target_function.kinks) if teacher else ()
+    typical = float(np.sqrt(np.mean(np.square(thetas))))
+
+    def averages(rule: tuple[Array, Array]) -> Array:
+        x, w = rule
+        parts = np.stack(
+            [np.asarray(target_function(teacher * x), dtype=float), np.asarray(activation(typical * x), dtype=float)]
+        )
+        return np.asarray((w * parts) @ parts.T)
+
+    rules = [even_gaussian_rule(*INPUTS)]
+    rules += [panel_rule(kinks, order=10, width=width, reach=7.2) for width in (1.8, 0.9, 0.45, 0.225)]
+    for coarse, fine in itertools.pairwise(rules):
+        before, after = averages(coarse), averages(fine)
+        if np.abs(before - after).max() <= COARSE * np.abs(after).max():
+            return coarse
+    return rules[-1]
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ Status.   Theorem for the limit (Mei, Montanari, Nguyen 2018) and for Gaussian f
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
@@ -23,6 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import model_validator
 
 from limitlab._core.cost import Cost, latest
+from limitlab.errors import Refused
 from limitlab.laws import Draw, Experiment, Law, Values, observable, parameter, shared
 from limitlab.laws.mean_field.potentials import neuron_interaction
 from limitlab.models.activations import Activation
@@ -241,8 +243,17 @@ class MeanFieldParticles(Law):
         from limitlab.numerics.gaussian import panel_rule
         from limitlab.numerics.quadrature import gaussian_quantiles
 
-        kinks = _kinks_of_target(self.target_function, self.teacher_weight)
-        inputs, weights = panel_rule((0.0, *kinks), order=12, width=1.6, reach=8.0)
+        kinks = (0.0, *_kinks_of_target(self.target_function, self.teacher_weight))
+        theta = np.array([self.start_mean - 3 * self.start_std, self.start_mean + 3 * self.start_std])
+        if self.start is not None:
+            theta = self.start.quantile([0.001, 0.999])
+
+        def functions(x: Array) -> Array:
+            label = np.asarray(self.target_function(self.teacher_weight * x), dtype=float)
+            return np.stack([label, *self.activation(theta[:, None] * x)])
+
+        rules = (panel_rule(kinks, order=12, width=width, reach=8.0) for width in (1.6, 0.8, 0.4, 0.2, 0.1))
+        inputs, weights = accurate_rule(rules, functions, 1e-8, "target_function or activation")
         labels = np.asarray(self.target_function(self.teacher_weight * inputs))
         if self.start is None:
             z, shares = gaussian_quantiles(count)
@@ -252,6 +263,28 @@ class MeanFieldParticles(Law):
         flow = ScalarFlow(self.activation, inputs, weights, labels)
         response = flow.response(nodes, shares, times)
         return dict(risk=response.risk, risk_fluctuation=response.fluctuation, risk_bias=response.bias)
+
+
+def accurate_rule(
+    rules: Iterable[tuple[Array, Array]], functions: Callable[[Array], Array], tolerance: float, names: str
+) -> tuple[Array, Array]:
+    """Return the first rule whose averages of all products of two functions agree with those of the next rule.
+
+    >>> from limitlab.numerics.gaussian import panel_rule
+    >>> x, weights = accurate_rule([panel_rule(width=w) for w in (2.0, 1.0)], lambda x: np.stack([x, x**3]), 1e-9, "f")
+    >>> round(float(weights @ x**4), 9)
+    3.0
+    """
+    previous: tuple[Array, Array, Array] | None = None
+    for inputs, weights in rules:
+        values = functions(inputs)
+        products = (weights * values) @ values.T
+        if previous is not None:
+            scale = np.sqrt(np.outer(np.diag(products), np.diag(products)))
+            if np.all(np.abs(products - previous[2]) <= tolerance * scale):
+                return previous[0], previous[1]
+        previous = inputs, weights, products
+    raise Refused(f"{names} is not allowed: it changes too fast for averages over a Gaussian input with error {tolerance:g}")
 
 
 def _kinks_of_target(target_function: Activation, teacher: float) -> tuple[float, ...]:

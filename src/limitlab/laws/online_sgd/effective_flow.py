@@ -99,8 +99,7 @@ class OnlineProblem(FunctionParameter):
 
     def dynamics(self, step: float) -> EffectiveDynamics:
         """Return the estimator of the coefficients for steps c / N."""
-        loss, statistics, sampler, _ = self.parts
-        return EffectiveDynamics(loss, statistics, sampler, step)
+        return _dynamics(self, float(step))
 
     def point(self, u: Array, dimension: int) -> Array:
         """Return a point with given statistics, and raise an error if its statistics differ."""
@@ -120,6 +119,13 @@ class OnlineProblem(FunctionParameter):
         if not np.all(np.abs(reached - u) <= SAME * (1 + np.abs(u))):
             raise Refused(f"place is not allowed: statistics(place(u)) = {reached} differs from u = {u}")
         return x
+
+
+@lru_cache(maxsize=64)
+def _dynamics(problem: OnlineProblem, step: float) -> EffectiveDynamics:
+    """Return the estimator, which compiles its functions once for each number of samples and dimension."""
+    loss, statistics, sampler, _ = problem.parts
+    return EffectiveDynamics(loss, statistics, sampler, step)
 
 
 def _rebuilt(loss: Any, statistics: Any, sampler: Any, place: Any) -> OnlineProblem:
@@ -184,7 +190,7 @@ class EffectiveFlow(Law):
     simulation = Experiment("dimension N", sizes=(50, 100, 200), draws=20)
     # Two problems, starts with a part outside the truth, steps at which the corrector matters
     points = (
-        dict(problem="linear", step=0.15, start=(0.2, 0.6), times=(0.3, 0.8), samples=500, dimension=100, substeps=4),
+        dict(problem="linear", step=0.15, start=(0.2, 0.6), times=(0.3, 0.8), samples=300, dimension=60, substeps=3),
         dict(
             problem="phase retrieval",
             step=0.01,
