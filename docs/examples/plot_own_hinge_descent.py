@@ -3,8 +3,8 @@ Own loss: hinge descent at finite time
 ======================================
 
 A perceptron minimises the hinge loss of noisy labels by full-batch gradient descent and is stopped early. The gradient of the hinge loss
-jumps, so that its derivative contains a delta function. How do test loss and overlap depend on the width of the margin that the loss asks
-for? The margin is a parameter of a loss of our own.
+jumps, so that its derivative contains a delta function. How do overlap and norm depend on the margin of the loss? The margin is a
+parameter of a loss of our own.
 """
 
 import numpy as np
@@ -13,8 +13,8 @@ import limitlab as ll
 from limitlab.plotting import finish, new_figure, simulation_points, theory_line
 
 # %%
-# The loss is a function of the prediction r, the score w of the truth, and the label noise e. It is written with NumPy, so limitlab computes
-# the gradient by differences, locates its jumps, and computes the responses without derivatives.
+# The loss is a function of the prediction r, the score w of the truth, and the label noise e. It is written with NumPy. limitlab computes its
+# gradient by differences, locates the jumps, and computes the responses without derivatives.
 
 
 def hinge(margin):
@@ -34,31 +34,31 @@ laws = [
     for margin in margins
 ]
 theory = [law.theory().isel(time=8) for law in laws]
-cosine = np.array([float(t.overlap / np.sqrt(t.norm)) for t in theory])
 
 # %%
 # Twenty runs in 300 dimensions for each margin, against the prediction.
 
-worst = 0.0
-means, errors = [], []
-for law, limit in zip(laws, theory, strict=True):
-    runs = law.simulate_batch(300, range(20)).isel(time=8)
-    run = (runs.overlap / np.sqrt(runs.norm)).values
-    means.append(run.mean())
-    errors.append(run.std(ddof=1) / np.sqrt(20))
-    for name in ("overlap", "norm", "test_loss"):
-        spread = float(runs[name].std(ddof=1)) / np.sqrt(20)
-        gap = abs(float(runs[name].mean() - limit[name]))
-        worst = max(worst, gap / (spread + limit[name].attrs["numerical_error"]))
-print("cosine with the truth, predicted:", cosine.round(3))
-print("cosine with the truth, measured: ", np.round(means, 3), "+-", np.round(errors, 3))
+draws = [law.simulate_batch(300, range(20)).isel(time=8) for law in laws]
+means, errors, worst = {}, {}, 0.0
+for name in ("overlap", "norm", "test_loss"):
+    means[name] = np.array([float(run[name].mean()) for run in draws])
+    errors[name] = np.array([float(run[name].std(ddof=1)) / np.sqrt(20) for run in draws])
+    limits = np.array([float(limit[name]) for limit in theory])
+    accuracy = np.array([limit[name].attrs["numerical_error"] for limit in theory])
+    worst = max(worst, float((np.abs(means[name] - limits) / (errors[name] + accuracy)).max()))
+    print(
+        f"{name}: predicted {limits.round(3)}, measured {means[name].round(3)} +- {errors[name].round(3)}"
+    )
 print("largest difference in units of both errors:", round(worst, 2))
 assert worst < 3
 
 # %%
-# After eight steps a small margin gives a better direction here, because correctly classified samples stop to pull.
+# A larger margin gives a longer vector, because samples stop to pull only beyond the margin. The direction hardly depends on the margin.
 
+cosine = [float(limit.overlap / np.sqrt(limit.norm)) for limit in theory]
+print("cosine with the truth:", np.round(cosine, 3))
 figure, (axes,) = new_figure()
-theory_line(axes, margins, cosine, 0, "limit")
-simulation_points(axes, margins, means, errors, 0, "gradient descent, $d = 300$")
-finish(axes, "margin of the hinge loss", "cosine with the truth after 8 steps")
+for index, (name, label) in enumerate({"overlap": "overlap", "norm": "squared norm"}.items()):
+    theory_line(axes, margins, [float(limit[name]) for limit in theory], index, f"{label}, limit")
+    simulation_points(axes, margins, means[name], errors[name], index, "gradient descent, $d = 300$")
+finish(axes, "margin of the hinge loss", "after 8 steps")

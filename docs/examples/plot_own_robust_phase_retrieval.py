@@ -2,9 +2,10 @@
 Own statistics: robust phase retrieval
 ======================================
 
-A sensor measures only the size :math:`|\\langle x_*, a\\rangle|` of a projection. Online SGD fits it with the absolute loss, which is robust
-against outliers, smoothed near zero: :math:`L(x, a) = \\sqrt{(|\\langle x, a\\rangle| - |\\langle x_*, a\\rangle|)^2 + \\epsilon^2}`. No theory
-of this loss is built in. We give limitlab the loss and two summary statistics, and compare the predicted path with SGD.
+A sensor measures only the size :math:`|\\langle x_*, a\\rangle|` of a projection. Online SGD fits it with the absolute loss, which is
+robust against outliers. The loss is smoothed near zero,
+:math:`L(x, a) = \\sqrt{(|\\langle x, a\\rangle| - |\\langle x_*, a\\rangle|)^2 + \\epsilon^2}`. No theory of this loss is built in.
+We give limitlab the loss and two summary statistics, and compare the predicted path with SGD.
 """
 
 import jax
@@ -41,7 +42,7 @@ def place(u, dimension):
 
 problem = ll.laws.OnlineProblem(loss=loss, statistics=statistics, sampler=sampler, place=place)
 times = (0.5, 1.0, 2.0, 3.0)
-law = ll.laws.EffectiveFlow(problem=problem, step=0.3, start=(0.3, 0.5), times=times, samples=1000)
+law = ll.laws.EffectiveFlow(problem=problem, step=0.3, start=(0.3, 0.5), times=times, samples=3000)
 
 # %%
 # The prediction has error bars, and the simulation has the spread of its runs.

@@ -46,6 +46,8 @@ finish(axes, "time (60 layers per unit)", "mean overlap of two tokens")
 # %%
 # The comparison takes growing numbers of layers and gives a verdict.
 
-result = ll.compare(laws["two heads and layer"].replace(times=(0.5, 1.0, 2.0, 4.0)), sizes=[80, 160, 320], seeds=30)
+result = ll.compare(
+    laws["two heads and layer"].replace(times=(0.5, 1.0, 2.0, 4.0)), sizes=[80, 160, 320], seeds=30
+)
 print(result)
 assert result.verdict == "agree"

@@ -152,11 +152,10 @@ class TokenFlow(Law):
     def force(self) -> Attention:
         """Return the drift of the tokens before projection."""
         heads = [Head(*(None if m is None else np.array(m) for m in head)) for head in self.heads]
-        layer = (
-            None
-            if self.feed_forward is None
-            else FeedForward(*(np.array(part) for part in self.feed_forward), self.activation)
-        )
+        layer = None
+        if self.feed_forward is not None:
+            w, a, b = (np.array(part) for part in self.feed_forward)
+            layer = FeedForward(w, a, b, self.activation)
         return Attention(self.beta, heads=heads, feed_forward=layer, causal=self.causal)
 
     def positions(self) -> Array:

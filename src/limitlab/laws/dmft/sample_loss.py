@@ -136,10 +136,11 @@ def _fingerprints(function: Callable[[Any, Any, Any], Any]) -> list[Floats]:
     """Return values of a function that identify it, for one neuron or for two."""
     for width in (1, 2):
         r, w, e = _samples(width)
+        arguments = (r[0], w[0], e) if width == 1 else (r, w, e)
         try:
-            values = [np.asarray(function(*(x[0] if width == 1 else x for x in (r, w)), e), dtype=float)]
+            values = np.asarray(function(*arguments), dtype=float).ravel()
         except Exception:
             continue
-        if values[0].size and np.isfinite(values[0]).all():
-            return [values[0].ravel()]
+        if values.size and np.isfinite(values).all():
+            return [values]
     return []
