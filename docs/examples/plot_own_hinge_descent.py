@@ -13,8 +13,8 @@ import limitlab as ll
 from limitlab.plotting import finish, new_figure, simulation_points, theory_line
 
 # %%
-# The loss is a function of the prediction r, the score w of the truth, and the label noise e. It is written with NumPy. limitlab computes its
-# gradient by differences, locates the jumps, and computes the responses without derivatives.
+# The loss is a function of the prediction r, the score w of the truth, and the label noise e. It is written with NumPy. limitlab computes
+# its gradient by differences, locates the jumps, and computes the responses without derivatives.
 
 
 def hinge(margin):

@@ -64,6 +64,8 @@ class Distribution(FunctionParameter):
     MUST_BE = "triples (share, mean, standard deviation), a density of arrays, or a sampler (rng, count)"
 
     def __init__(self, given: Any):
+        if isinstance(given, str):
+            raise self.refusal(given)
         if isinstance(given, Distribution):
             self.__dict__.update(given.__dict__)
             return

@@ -159,6 +159,17 @@ class FirstOrderDynamics(Law):
             start_correlation=0.3,
             second_layer=0.8,
         ),
+        dict(
+            loss="hinge",
+            ridge=0.2,
+            sample_ratio=2.0,
+            noise=0.4,
+            step=0.4,
+            steps=4,
+            signal_energy=1.2,
+            start_norm=0.6,
+            start_overlap=0.3,
+        ),
     )
 
     loss: SampleLoss = parameter(
