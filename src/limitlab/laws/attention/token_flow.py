@@ -1,4 +1,4 @@
-"""A transformer block with matrices of the user: many layers with short steps against the flow in continuous time.
+"""The flow of the tokens of a transformer block with matrices of the user, as the limit of many layers with short steps.
 
 Setting.  n tokens on the unit sphere of R^d. A block adds the outputs of attention heads with matrices Q, K, V and of a feed-forward layer
           w sigma(a x + b), divided by the number L of layers per unit of time, and normalises every token. With stochastic depth every
