@@ -22,7 +22,8 @@ function, predicted, and simulated in one small experiment.
 
 - "works" gives the largest difference between the mean of the draws and the prediction, divided by the sum of the standard error, the
   numerical error and 3/size of the scale of the observable. Numbers above 3 have a star. These experiments are small, and the number of the
-  built-in name shows how far the law is from its limit there. `compare` uses growing sizes.
+  built-in name shows how far the law is from its limit there. `compare` uses growing sizes. For the cubic student of `OnlineSingleIndex`
+  the mean overlap is 0.286, 0.257 and 0.217 at sizes 200, 800 and 3200, and the limit is 0.201.
 - "refused" gives the sentence of the error at construction. "refused by the prediction" and "refused by the experiment" are errors that
   need a computation, or that concern only one of both.
 - An error without such a sentence would be marked as late in capital letters.
