@@ -66,8 +66,7 @@ def dual(activation: Any, q1: ArrayLike, q2: ArrayLike, c: ArrayLike) -> Duals:
     Parameters
     ----------
     activation
-        The activation s, given by a name, a function of arrays, or an `Activation`. For a function without a derivative the second dual
-        comes from Gaussian integration by parts, which needs variances above 0.
+        The activation s, given by a name, a function of arrays, or an `Activation`. It must not jump.
     q1, q2
         Variances, at least 0. If one of them is 0, the slope of a kinked s is the mean of its two sides.
     c
@@ -89,6 +88,7 @@ def dual(activation: Any, q1: ArrayLike, q2: ArrayLike, c: ArrayLike) -> Duals:
     first, second, covariance = np.broadcast_arrays(*(np.asarray(value, dtype=float) for value in (q1, q2, c)))
     _checked_variances(first, second, covariance)
     shape = first.shape
+    Activation(activation).check_derivatives()
     duals = _rows(Activation(activation))(first.reshape(-1, 1), second.reshape(-1, 1), covariance.reshape(-1, 1))
     return Duals(*(part.reshape(shape)[()] for part in duals))
 
@@ -128,22 +128,20 @@ def own_duals(activation: Activation, q: Array) -> Duals:
     if activation.name in CLOSED:
         duals = CLOSED[activation.name](flat, flat, flat)
     else:
-        squares = (lambda x: np.square(activation(x)), lambda x: np.square(_slope_of(activation, flat)(x)))
+        functions = (activation,) if activation.jumps else (activation, _slope_of(activation, flat))
         kinks = activation.kinks
-        duals = Duals(
-            *(np.atleast_1d(expectation(square, std=np.sqrt(flat), kinks=kinks, tolerance=1e-11)) for square in squares)
-        )
+        parts = [
+            np.atleast_1d(expectation(lambda x, f=f: np.square(f(x)), std=np.sqrt(flat), kinks=kinks, tolerance=1e-11))
+            for f in functions
+        ]
+        duals = Duals(parts[0], parts[1] if len(parts) > 1 else np.full(flat.shape, np.nan))
     return Duals(*(part.reshape(np.shape(q)) for part in duals))
 
 
 def _slope_of(activation: Activation, variances: Array) -> Callable[[Any], Any]:
-    """Return the derivative of an activation, by differences of order 8 if none is known."""
-    try:
-        activation.derivative(np.zeros(1))
-    except ValueError:
-        if not (variances > 0).all():
-            raise
-        return difference(activation)
+    """Return the derivative of an activation, or NaN for an activation that jumps, whose tangent kernel is refused."""
+    if activation.jumps:
+        return lambda x: np.full(np.shape(x), np.nan)
     return activation.derivative
 
 
@@ -350,7 +348,7 @@ def _kinked(activation: Activation, q1: Array, q2: Array, c: Array) -> Duals:
     q1, q2, c = np.broadcast_arrays(q1, q2, c)
     rho = correlation(np.sqrt(q1), np.sqrt(q2), c)
     far = (np.abs(rho) <= FAR_APART) & (q1 > 0) & (q2 > 0)
-    duals = Duals(np.empty(c.shape), np.empty(c.shape))
+    duals = Duals(np.empty(c.shape), np.full(c.shape, np.nan))
     if far.any():
         levels, place = np.unique(np.concatenate([q1[far], q2[far]]), return_inverse=True)
         tables = np.array([_long_series(activation, float(level)) for level in levels])
@@ -387,7 +385,10 @@ def _quadrature(activation: Activation, q1: Array, q2: Array, c: Array) -> Duals
         )
     slope = _slope_of(activation, distinct[:, :2])
     kinks = activation.kinks
-    pairs = [[_pair(f, float(a), float(b), float(cov), kinks) for f in (activation, slope)] for a, b, cov in distinct]
+    functions = (activation,) if activation.jumps else (activation, slope)
+    pairs = [[_pair(f, float(a), float(b), float(cov), kinks) for f in functions] for a, b, cov in distinct]
+    if activation.jumps:
+        pairs = [[value, math.nan] for (value,) in pairs]
     duals = np.array(pairs)
     shape = np.broadcast_shapes(q1.shape, q2.shape, c.shape)
     return Duals(*(duals[place.ravel(), part].reshape(shape) for part in range(2)))

@@ -280,9 +280,8 @@ def accurate_rule(
     for inputs, weights in rules:
         values = functions(inputs)
         products = (weights * values) @ values.T
-        if previous is not None:
-            if np.all(np.abs(products - previous[2]) <= tolerance * np.abs(products).max()):
-                return previous[0], previous[1]
+        if previous is not None and np.all(np.abs(products - previous[2]) <= tolerance * np.abs(products).max()):
+            return previous[0], previous[1]
         previous = inputs, weights, products
     raise Refused(f"{names} is not allowed: it changes too fast for averages over a Gaussian input with error {tolerance:g}")
 
