@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from limitlab._core.checks import user_line
 from limitlab.errors import ConvergenceError, FailedFunction, Refused
-from limitlab.models.functions import FunctionParameter, record, values_of
+from limitlab.models.functions import FunctionError, FunctionParameter, record, values_of
 from limitlab.numerics.gaussian import find_kinks
 
 Array = NDArray[np.float64]
@@ -242,12 +242,17 @@ class OneVariable(FunctionParameter):
             )
         return computed_slope(self, order)(x)
 
-    def check_derivatives(self, order: int = 1) -> None:
+    def check_derivatives(self, order: int = 1, parameter: str | None = None) -> None:
         """Raise `FunctionError` if the function has no bounded derivative of this order, 1 or 2.
+
+        `parameter` is the name of the law's parameter for the message.
 
         >>> OneVariable(np.abs).check_derivatives()
         """
-        self._slope(np.zeros(1), order)
+        try:
+            self._slope(np.zeros(1), order)
+        except FunctionError as error:
+            raise FunctionError(parameter or self.KIND, self.given, error.reason) from None
 
     @property
     def kinks(self) -> tuple[float, ...]:

@@ -61,7 +61,7 @@ class OnlineSingleIndex(SphericalSGD):
     def _square_integrable(self) -> Self:
         for name in ("teacher", "student"):
             _check_square_integrable(name, getattr(self, name))
-        self.student.check_derivatives()
+        self.student.check_derivatives(parameter="student")
         z, weight = panel_rule(self.student.kinks)
         gain = np.broadcast_to(np.asarray(self.student.derivative(z)), z.shape)
         if weight @ gain**2 < 1e-12:
