@@ -18,12 +18,12 @@ from limitlab.plotting import finish, new_figure, simulation_points, theory_line
 
 times = (0.2, 0.5, 1.0, 2.0, 3.0)
 law = ll.laws.MeanFieldParticles(
-    start=[(0.5, -1.2, 0.3), (0.5, 0.8, 0.3)],
+    start_distribution=[(0.5, -1.2, 0.3), (0.5, 0.8, 0.3)],
     target_function=lambda z: np.tanh(3 * z) + 0.2 * z,
     teacher_weight=1.5,
     times=times,
 )
-single = law.replace(start=[(1.0, -0.2, np.hypot(0.3, 1.0))])  # the same mean and variance
+single = law.replace(start_distribution=[(1.0, -0.2, np.hypot(0.3, 1.0))])  # the same mean and variance
 theory, unimodal = law.theory(), single.theory()
 
 # %%

@@ -42,7 +42,9 @@ def place(u, dimension):
 
 problem = ll.laws.OnlineProblem(loss=loss, statistics=statistics, sampler=sampler, place=place)
 times = (0.5, 1.0, 1.5, 2.0)
-law = ll.laws.EffectiveFlow(problem=problem, step=0.3, start=(0.3, 0.5), times=times, samples=2000)
+law = ll.laws.EffectiveFlow(
+    problem=problem, step=0.3, start_statistics=(0.3, 0.5), times=times, samples=2000
+)
 
 # %%
 # The prediction has error bars, and the simulation has the spread of its runs.

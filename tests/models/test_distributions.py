@@ -46,13 +46,18 @@ def test_rules_and_draws_have_the_moments(given: Any, tolerance: float) -> None:
 
 def test_a_gaussian_start_is_the_default_start() -> None:
     options: dict[str, Any] = dict(times=(0.3, 0.8), solver_steps=24)
-    plain, own = MeanFieldParticles(**options).theory(), MeanFieldParticles(start=[(1.0, -1.0, 0.6)], **options).theory()
+    plain, own = (
+        MeanFieldParticles(**options).theory(),
+        MeanFieldParticles(start_distribution=[(1.0, -1.0, 0.6)], **options).theory(),
+    )
     for name in plain.data_vars:
         np.testing.assert_allclose(own[name], plain[name], rtol=1e-9)
 
 
 def test_a_bimodal_start_agrees_with_networks() -> None:
-    law = MeanFieldParticles(start=[(0.5, -1.2, 0.3), (0.5, 0.8, 0.3)], times=(0.3, 0.8), solver_steps=24, replicas=40)
+    law = MeanFieldParticles(
+        start_distribution=[(0.5, -1.2, 0.3), (0.5, 0.8, 0.3)], times=(0.3, 0.8), solver_steps=24, replicas=40
+    )
     theory, runs = law.theory(), law.simulate_batch(32, range(15)).risk
     limit = theory.risk + theory.risk_bias / 32
     error = runs.std("seed", ddof=1) / np.sqrt(15) + theory.risk.attrs["numerical_error"]

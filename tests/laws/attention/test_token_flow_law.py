@@ -15,7 +15,7 @@ TURN = np.array([[0.0, -1.0], [1.0, 0.0]])
 
 def test_identity_matrices_at_an_equiangular_start_are_the_equiangular_law() -> None:
     start = np.eye(6)
-    law = TokenFlow(tokens=6, dimension=6, start=start, beta=2.0, times=(0.5, 2.0))
+    law = TokenFlow(tokens=6, dimension=6, start_tokens=start, beta=2.0, times=(0.5, 2.0))
     limit = EquiangularTokens(tokens=6, beta=2.0, start_overlap=0.0, times=(0.5, 2.0)).theory()
     name = next(name for name in limit.data_vars if "overlap" in name)
     np.testing.assert_allclose(law.theory().mean_overlap, limit[name], atol=1e-8)
@@ -24,7 +24,7 @@ def test_identity_matrices_at_an_equiangular_start_are_the_equiangular_law() -> 
 def test_a_rotation_as_value_matrix_turns_equal_tokens() -> None:
     """Two equal tokens x with V = rotation by 90 degrees move with speed |V x| = 1 along the circle."""
     start = np.array([[1.0, 0.0], [1.0, 0.0]])
-    law = TokenFlow(heads=[(None, None, TURN)], tokens=2, dimension=2, start=start, times=(0.3, 1.1))
+    law = TokenFlow(heads=[(None, None, TURN)], tokens=2, dimension=2, start_tokens=start, times=(0.3, 1.1))
     x = law.positions()[:, 0]
     np.testing.assert_allclose(x, [[np.cos(t), np.sin(t)] for t in (0.3, 1.1)], atol=1e-8)
 
@@ -45,7 +45,7 @@ def test_a_feed_forward_layer_alone_is_its_own_flow() -> None:
         activation="identity",
         tokens=2,
         dimension=2,
-        start=[[1.0, 0.0], [0.0, 1.0]],
+        start_tokens=[[1.0, 0.0], [0.0, 1.0]],
         times=(0.7,),
     )
     x = law.positions()[0, 0]
@@ -71,7 +71,7 @@ def test_contract() -> None:
         (dict(heads=[(np.eye(3), None, None)], dimension=2), "Q of head 0 of shape"),
         (dict(heads=[]), "at least one head"),
         (dict(feed_forward=(np.eye(2), np.eye(3), np.zeros(3)), dimension=3), "w of feed_forward"),
-        (dict(start=np.eye(3), tokens=4, dimension=3), "start of shape"),
+        (dict(start_tokens=np.eye(3), tokens=4, dimension=3), "start_tokens of shape"),
         (dict(beta=-1.0), "beta"),
     ],
 )

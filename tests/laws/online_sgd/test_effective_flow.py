@@ -43,7 +43,7 @@ def exact(c: float, m0: float, q0: float, t: float) -> tuple[float, float]:
 
 @pytest.mark.parametrize("samples", [500, 2000])
 def test_error_bars_hold_the_closed_form(samples: int) -> None:
-    law = EffectiveFlow(problem=OWN, step=0.15, start=(0.2, 0.6), times=(0.3, 0.8), samples=samples)
+    law = EffectiveFlow(problem=OWN, step=0.15, start_statistics=(0.2, 0.6), times=(0.3, 0.8), samples=samples)
     theory = law.theory().statistics
     want = [exact(0.15, 0.2, 0.6, t) for t in (0.3, 0.8)]
     assert np.abs(theory.values - want).max() < theory.attrs["numerical_error"] < 0.1
@@ -58,7 +58,7 @@ def test_more_samples_give_shorter_error_bars() -> None:
 
 
 def test_named_and_own_problem_agree_with_sgd() -> None:
-    law = EffectiveFlow(problem=OWN, step=0.15, start=(0.2, 0.6), times=(0.3, 0.8), samples=1000)
+    law = EffectiveFlow(problem=OWN, step=0.15, start_statistics=(0.2, 0.6), times=(0.3, 0.8), samples=1000)
     runs = law.simulate_batch(200, range(20)).statistics
     want = np.array([exact(0.15, 0.2, 0.6, t) for t in (0.3, 0.8)])
     error = runs.std("seed", ddof=1).values / np.sqrt(20)

@@ -89,7 +89,7 @@ class TokenFlow(Law):
     beta: float = parameter(1.0, least=0, most=500)
     tokens: int = parameter(8, least=2, most=2000)
     dimension: int = parameter(3, least=2, most=1000)
-    start: Matrix | None = parameter(
+    start_tokens: Matrix | None = parameter(
         None, "tokens at the start, one row each", note="None: random, by start_seed", symbol="x(0)"
     )
     start_seed: int = parameter(0, "seed of the tokens at the start", least=0)
@@ -101,7 +101,7 @@ class TokenFlow(Law):
         (0.5, 1.0, 2.0, 4.0), note="one unit is L layers", kind="coordinate", least=0
     )
 
-    @field_validator("heads", "feed_forward", "start", mode="before")
+    @field_validator("heads", "feed_forward", "start_tokens", mode="before")
     @classmethod
     def _plain(cls, given: Any) -> Any:
         """Convert arrays to tuples."""
@@ -122,10 +122,10 @@ class TokenFlow(Law):
             _check_shape("a of feed_forward", a, (hidden, d))
             _check_shape("w of feed_forward", w, (d, hidden))
             _check_shape("b of feed_forward", b, (hidden,))
-        if self.start is not None:
-            _check_shape("start", self.start, (self.tokens, d))
-            if np.any(np.linalg.norm(np.array(self.start), axis=1) == 0):
-                raise Refused("start is not allowed: a token is zero and has no direction")
+        if self.start_tokens is not None:
+            _check_shape("start_tokens", self.start_tokens, (self.tokens, d))
+            if np.any(np.linalg.norm(np.array(self.start_tokens), axis=1) == 0):
+                raise Refused("start_tokens is not allowed: a token is zero and has no direction")
         self.activation(np.zeros(1))
         return self
 
@@ -137,16 +137,16 @@ class TokenFlow(Law):
     def tokens_at_start(self) -> Array:
         """Return the unit tokens at the start, one row each.
 
-        >>> TokenFlow(start=[[2.0, 0.0], [0.0, 1.0]], tokens=2, dimension=2).tokens_at_start()
+        >>> TokenFlow(start_tokens=[[2.0, 0.0], [0.0, 1.0]], tokens=2, dimension=2).tokens_at_start()
         array([[1., 0.],
                [0., 1.]])
         """
-        if self.start is None:
+        if self.start_tokens is None:
             x = np.random.default_rng(np.random.SeedSequence([self.start_seed, 314])).standard_normal(
                 (self.tokens, self.dimension)
             )
         else:
-            x = np.array(self.start)
+            x = np.array(self.start_tokens)
         return np.asarray(x / np.linalg.norm(x, axis=1, keepdims=True))
 
     def force(self) -> Attention:

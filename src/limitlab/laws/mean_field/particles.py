@@ -164,7 +164,7 @@ class MeanFieldParticles(Law):
     teacher_weight: float = parameter(2.0, "factor of the input in the target", symbol=r"\theta_*", least=-10, most=10)
     start_mean: float = parameter(-1.0, symbol="m_0", least=-100, most=100)
     start_std: float = parameter(0.6, symbol="s_0", above=0, most=100, scale="log")
-    start: Distribution | None = parameter(
+    start_distribution: Distribution | None = parameter(
         None,
         "distribution of the weights at the start",
         note="in place of start_mean and start_std; triples (share, mean, standard deviation), a density or a sampler",
@@ -189,9 +189,13 @@ class MeanFieldParticles(Law):
         """Integrate the flow and its derivatives; the error is the change from two thirds of the nodes."""
         fine, coarse = (self._response(times, count) for count in (self.solver_steps, 2 * self.solver_steps // 3))
         accuracy = {name: np.abs(fine[name] - coarse[name]).max() + 1e-6 * np.abs(fine[name]).max() for name in fine}
-        if self.start is not None and self.start.mixture is None:  # quantiles may change fast where the density is small
+        if (
+            self.start_distribution is not None and self.start_distribution.mixture is None
+        ):  # quantiles may change fast where the density is small
             accuracy = {name: 3 * error for name, error in accuracy.items()}
-        if self.start is not None and self.start.sampled:  # the difference of both halves is twice the error of all draws
+        if (
+            self.start_distribution is not None and self.start_distribution.sampled
+        ):  # the difference of both halves is twice the error of all draws
             one, other = (self._response(times, self.solver_steps, half) for half in (0, 1))
             accuracy = {name: accuracy[name] + 2 * np.abs(one[name] - other[name]).max() for name in fine}
         return {**fine, "accuracy": accuracy}
@@ -206,10 +210,10 @@ class MeanFieldParticles(Law):
 
         rule = (self.activation, self.target_function, self.teacher_weight, times, self.step)
         shape = (self.replicas, 2, draw.size)
-        if self.start is None:
+        if self.start_distribution is None:
             theta = self.start_mean + self.start_std * draw.rng.standard_normal(shape)
         else:
-            theta = self.start.draw(draw.rng, shape)
+            theta = self.start_distribution.draw(draw.rng, shape)
         alone = flow_risks(theta.reshape(2 * self.replicas, draw.size), *rule)
         joined = flow_risks(theta.reshape(self.replicas, 2 * draw.size), *rule)
         pairs = alone.reshape(self.replicas, 2, times.size).mean(axis=1)
@@ -246,8 +250,8 @@ class MeanFieldParticles(Law):
 
         kinks = (0.0, *_kinks_of_target(self.target_function, self.teacher_weight))
         theta = np.array([self.start_mean - 3 * self.start_std, self.start_mean + 3 * self.start_std])
-        if self.start is not None:
-            theta = self.start.quantile([0.001, 0.999])
+        if self.start_distribution is not None:
+            theta = self.start_distribution.quantile([0.001, 0.999])
 
         def functions(x: Array) -> Array:
             label = np.asarray(self.target_function(self.teacher_weight * x), dtype=float)
@@ -256,11 +260,11 @@ class MeanFieldParticles(Law):
         rules = (panel_rule(kinks, order=12, width=width, reach=8.0) for width in (1.6, 0.8, 0.4, 0.2, 0.1))
         inputs, weights = accurate_rule(rules, functions, 1e-8, "target_function or activation")
         labels = np.asarray(self.target_function(self.teacher_weight * inputs))
-        if self.start is None:
+        if self.start_distribution is None:
             z, shares = gaussian_quantiles(count)
             nodes = self.start_mean + self.start_std * z
         else:
-            nodes, shares = self.start.rule(count, half)
+            nodes, shares = self.start_distribution.rule(count, half)
         flow = ScalarFlow(self.activation, inputs, weights, labels)
         response = flow.response(nodes, shares, times)
         return dict(risk=response.risk, risk_fluctuation=response.fluctuation, risk_bias=response.bias)

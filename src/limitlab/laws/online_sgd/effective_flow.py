@@ -170,7 +170,7 @@ class EffectiveFlow(Law):
 
     Examples
     --------
-    >>> law = EffectiveFlow(problem="linear", step=0.1, start=(0.2, 0.5), times=(0.5, 1.0), samples=2000)
+    >>> law = EffectiveFlow(problem="linear", step=0.1, start_statistics=(0.2, 0.5), times=(0.5, 1.0), samples=2000)
     >>> theory = law.theory()
     >>> exact = 1 - 0.8 * np.exp(-2 * np.array([0.5, 1.0]))  # the overlap m has the drift 2 (1 - m)
     >>> bool(np.all(np.abs(theory.statistics.values[:, 0] - exact) < theory.statistics.attrs["numerical_error"]))
@@ -190,11 +190,13 @@ class EffectiveFlow(Law):
     simulation = Experiment("dimension N", sizes=(50, 100, 200), draws=20)
     # Two problems, starts with a part outside the truth, steps at which the corrector matters
     points = (
-        dict(problem="linear", step=0.15, start=(0.2, 0.6), times=(0.3, 0.8), samples=300, dimension=60, substeps=3),
+        dict(
+            problem="linear", step=0.15, start_statistics=(0.2, 0.6), times=(0.3, 0.8), samples=300, dimension=60, substeps=3
+        ),
         dict(
             problem="phase retrieval",
             step=0.01,
-            start=(0.7, 0.2),
+            start_statistics=(0.7, 0.2),
             times=(0.05, 0.15),
             samples=1000,
             dimension=100,
@@ -203,20 +205,20 @@ class EffectiveFlow(Law):
     )
 
     problem: OnlineProblem = parameter("linear", "loss, samples and summary statistics", note="a name or an OnlineProblem")
-    step: float = parameter(0.1, "constant c of the step c / N", symbol="c", above=0, scale="log")
-    start: tuple[float, ...] = parameter((0.2, 0.5), "summary statistics at the start", symbol="u(0)")
+    step: float = parameter(0.1, note="the constant c of the step c / N", symbol="c", above=0, scale="log")
+    start_statistics: tuple[float, ...] = parameter((0.2, 0.5), "summary statistics at the start", symbol="u(0)")
     times: float | tuple[float, ...] = parameter((0.5, 1.0), note="number of steps times c / N", kind="coordinate", least=0)
     dimension: int = parameter(
-        200, "dimension of the points at which coefficients are estimated", kind="solver", least=20, finer=2
+        200, note="of the points at which coefficients are estimated", kind="solver", least=20, finer=2
     )
     samples: int = parameter(
-        4000, "samples for every estimate of the coefficients", kind="solver", least=100, scale="log", finer=4
+        2000, note="for every estimate of the coefficients", kind="solver", least=100, scale="log", finer=4
     )
     substeps: int = parameter(6, "midpoint steps between the start and the last time", kind="solver", least=2, finer=2)
 
     @model_validator(mode="after")
     def _placed(self) -> Self:
-        u = np.array(self.start)
+        u = np.array(self.start_statistics)
         self.problem.point(u, self.dimension)
         try:
             here = self.problem.dynamics(self.step).at(self.problem.point(u, 20), 16, 0)
@@ -250,7 +252,7 @@ class EffectiveFlow(Law):
     def path(self, times: tuple[float, ...], seed: int, dimension: int, substeps: int) -> Array:
         """Return the path with one set of samples, one row per time."""
         dynamics, last = self.problem.dynamics(self.step), max(times)
-        rows, u, now = [], np.array(self.start), 0.0
+        rows, u, now = [], np.array(self.start_statistics), 0.0
         for time in times:
             count = max(1, round(substeps * (time - now) / last)) if last > 0 else 1
             if time > now:
@@ -266,7 +268,7 @@ class EffectiveFlow(Law):
         jax = _jax()
         loss, statistics, sampler, _ = self.problem.parts
         size, delta = draw.size, self.step / draw.size
-        x = jax.numpy.asarray(self.problem.point(np.array(self.start), size))
+        x = jax.numpy.asarray(self.problem.point(np.array(self.start_statistics), size))
         counts = [round(float(time) / delta) for time in np.ravel(times)]
         key, done, rows = jax.random.key(int(draw.rng.integers(2**31))), 0, []
         run = _steps(loss)
