@@ -12,7 +12,7 @@ import difflib
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["ConvergenceError", "NotComputable", "Refused", "TooCostly", "UnreachableTarget"]
+__all__ = ["ConvergenceError", "FailedFunction", "NotComputable", "Refused", "TooCostly", "UnreachableTarget"]
 
 
 class Refused(ValueError):
@@ -55,6 +55,13 @@ class NotComputable(RuntimeError):
     """The error for allowed parameters at which floating-point numbers overflow or lose their accuracy.
 
     The original error is its cause.
+    """
+
+
+class FailedFunction(Refused):
+    """The error for a function of the user that raises an exception while a law calls it.
+
+    The message contains the exception and the line of the user's code. The original exception is its cause.
     """
 
 

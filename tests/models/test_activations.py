@@ -15,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 
 from limitlab._core.declaration import parameter
 from limitlab._core.law import Law
+from limitlab.errors import ConvergenceError
 from limitlab.models._activation_table import TABLE
 from limitlab.models.activations import NAMES, Activation, Moments, hermite, moments
 from limitlab.numerics.gaussian import expectation, hermite_coefficients, hermite_values, norm, pair_expectation
@@ -263,10 +264,10 @@ def test_record_tells_functions_of_the_same_name_apart():
     [
         ("rleu", "unknown activation, did you mean 'relu'"),
         ("swishy", "known names: abs, cos"),
-        (3, "must be a name, a function of arrays, or moments"),
+        (3, "must be a name, a function of arrays, a table of pairs"),
         (None, "must be a name"),
         (math.tanh, "numpy.vectorize"),
-        (lambda x: x[:3], "one for each"),
+        (lambda x: x[:3], "one value for each"),
         (lambda x: np.sqrt(np.abs(x) - 1e9 * (x > 9) + np.where(x > 2, np.inf, 0)), "finite"),
         ({"mean": 0.0}, "exactly the entries mean, linear and nonlinear"),
         ({"mean": 0.0, "linear": 1.0, "nonlinear": -1.0}, "at least 0"),
@@ -297,8 +298,9 @@ def test_moments_alone_have_no_values():
 
 
 def test_missing_derivatives_say_how_to_give_them():
-    with pytest.raises(ValueError, match=r"give it as Activation\(function, derivative=...\)"):
-        Activation(shifted_tanh).derivative(0.0)
+    steep = Activation(lambda x: np.tanh(x + 0.5) + 1e-3 * np.floor(20 * np.abs(x)) / 20, kinks=())
+    with pytest.raises(ConvergenceError, match=r"give it as Activation\(function, derivative=...\)"):
+        steep.derivative(0.0)
     with pytest.raises(ValueError, match="no bounded second derivative"):
         Activation("relu").second_derivative(0.0)
     given = Activation(shifted_tanh, derivative=lambda x: 1 - np.tanh(x + 0.5) ** 2)
@@ -329,11 +331,13 @@ def test_the_record_covers_all_that_an_activation_computes_with():
         return Activation(bump, **more).name
 
     right, wrong = (lambda x: -2 * x * np.exp(-(x**2))), (lambda x: 0 * x)
-    records = [
-        record(),
-        record(derivative=right),
-        record(derivative=wrong),
-        record(derivative=right, second_derivative=wrong),
-    ]
+
+    def curve(x):
+        return (4 * x**2 - 2) * np.exp(-(x**2))
+
+    records = [record(), record(derivative=right), record(derivative=right, second_derivative=curve)]
+    for mistake in (dict(derivative=wrong), dict(derivative=right, second_derivative=wrong)):
+        with pytest.raises(ValueError, match="contradicts"):
+            record(**mistake)
     records += [record(derivative=right, kinks=(0.5,))]
     assert len(set(records)) == len(records)  # cells of a store are identified by the record

@@ -284,3 +284,35 @@ def checked_table(inputs: tuple[tuple[float, ...], ...] | None, targets: tuple[f
     )
     array("inputs", inputs)
     array("targets", targets, shape=(len(inputs),), remedy="give one label for each row of inputs")
+
+
+OWN_CODE = ("limitlab", "numpy", "scipy", "numba", "sklearn", "jax", "jaxlib")
+"""Packages that are not the code of a user."""
+
+
+def user_line(error: BaseException) -> str:
+    """Return the place of the user's code that raised an error, as " at FILE:LINE", or an empty text.
+
+    >>> user_line(ValueError("an error without a traceback"))
+    ''
+    """
+    place, trace = "", error.__traceback__
+    while trace is not None:
+        package = str(trace.tb_frame.f_globals.get("__name__", "")).split(".")[0]
+        if package not in OWN_CODE:
+            place = f" at {trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    return place
+
+
+def description(given: Any) -> str:
+    """Return a text for a value, which is "NAME (FILE:LINE)" for a function of Python.
+
+    >>> description(np.tanh), description(3)
+    ("<ufunc 'tanh'>", '3')
+    """
+    code = getattr(given, "__code__", None)
+    if code is None:
+        text = repr(given)
+        return text if len(text) < 80 else f"{text[:77]}..."
+    return f"{given.__qualname__.split('.')[-1]} ({code.co_filename}:{code.co_firstlineno})"

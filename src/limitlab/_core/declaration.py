@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validat
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError, ValidationError
 
-from limitlab._core.checks import numbers_in
+from limitlab._core.checks import description, numbers_in
 from limitlab._core.cost import Cost
 from limitlab._core.headline import Headline
 from limitlab._core.page import plain_symbol
@@ -119,7 +119,7 @@ class Parameter:
         try:
             array = np.asarray(values, dtype=float)
         except (TypeError, ValueError, OverflowError):
-            raise Refused(f"{self.name} = {_short(values)} is not allowed: must be numbers, {self.allowed}") from None
+            raise Refused(f"{self.name} = {description(values)} is not allowed: must be numbers, {self.allowed}") from None
         for number in (array.min(initial=math.inf), array.max(initial=-math.inf)) if array.size else ():
             if not self.allows(float(number)):
                 raise Refused(f"{self.name} = {number:g} is not allowed: must be {self.allowed} ({self.words})")
@@ -240,15 +240,9 @@ def not_a_number(raw: Any, checked: Any) -> str:
     return "must be a number, not a text" if isinstance(raw, (str, bytes)) and not math.isinf(checked) else ""
 
 
-def _short(value: Any) -> str:
-    """Return a value as text of at most 80 characters."""
-    shown = repr(value)
-    return shown if len(shown) < 80 else shown[:77] + "..."
-
-
 def refusal(meta: Parameter, value: Any, reason: str = "") -> PydanticCustomError:
     """Return the error for a bad value. Its message is one sentence with parameter, value, allowed range and meaning."""
-    shown = _short(value)
+    shown = description(value)
     symbol = f", symbol {plain_symbol(meta.symbol)}" if meta.symbol else ""
     text = f"{meta.name} = {shown} is not allowed: {reason or 'must be ' + meta.allowed} ({meta.words}{symbol})"
     return PydanticCustomError("parameter", text)
@@ -736,6 +730,6 @@ def _reason(meta: Parameter, error: ValidationError) -> str:
     """Return why pydantic refused a value. If a number was required, the reason states the allowed numbers."""
     first = error.errors()[0]
     wanted = {"float": "must be a number", "int": "must be a whole number"}.get(first["type"].split("_")[0])
-    plain_text = first["msg"]
+    plain_text = first["msg"].removeprefix("Value error, ")
     plain_text = plain_text[:1].lower() + plain_text[1:]  # names of classes keep their capitals
     return plain_text if wanted is None else ", ".join([wanted, *([meta.allowed] if meta.bounded else [])])

@@ -36,7 +36,7 @@ from limitlab._core.declaration import Declaration
 from limitlab._core.draws import Draw, checked_seed, checked_size, computation_hash
 from limitlab._core.files import resumable
 from limitlab._core.results import absolute_errors, scale_of, stacked, to_dataset
-from limitlab.errors import NotComputable, Refused, TooCostly
+from limitlab.errors import FailedFunction, NotComputable, Refused, TooCostly
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -312,6 +312,9 @@ LIBRARIES = ("limitlab", "numpy", "scipy", "numba", "sklearn", "jax", "jaxlib")
 def replacement(error: Exception, law: Declaration, size: int | None = None) -> Exception | None:
     """Return the error that replaces an error of a law, or None if the error stays as it is."""
     where = type(law).__name__ + ("" if size is None else f" at size {size}")
+    if isinstance(error, FailedFunction):
+        changed = ", ".join(f"{name} = {value!r}" for name, value in _extremes(law).items())
+        return FailedFunction(f"{where}{f' with {changed}' if changed else ''}: {error}")
     if isinstance(error, MemoryError):
         return TooCostly(f"{where} needs more memory than is available: choose a smaller size, or fewer points")
     if is_intended(error):

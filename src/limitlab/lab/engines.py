@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any, TypeVar
 
+from limitlab._core.checks import description
 from limitlab._core.cost import MEMORY, memory_limit, single_threaded
 from limitlab.errors import Refused, did_you_mean
 from limitlab.lab.cluster import LOCAL, EngineError, check_cluster, executor_of, names_a_cluster, opened, watch
@@ -599,6 +600,24 @@ def _cap_memory(megabytes: int) -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (data_segment + megabytes * 2**20, resource.RLIM_INFINITY))
 
 
+def _own_functions(law: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the parameters of a law that are functions of the user, with these functions."""
+    for parameter in getattr(type(law), "model_fields", ()):
+        value = getattr(law, parameter)
+        given = getattr(value, "given", None)
+        for part in (given, *(getattr(value, "parts", None) or ())):
+            if callable(part):
+                yield parameter, part
+
+
+def _pickles(value: Any) -> bool:
+    try:
+        pickle.dumps(value)
+    except Exception:
+        return False
+    return True
+
+
 def _check_pickles(tasks: Sequence[Any]) -> None:
     """Raise ValueError before any worker starts if tasks cannot be pickled."""
     law = getattr(tasks[0], "law", None) or (tasks[0] if tasks else None)
@@ -607,6 +626,13 @@ def _check_pickles(tasks: Sequence[Any]) -> None:
     main = sys.modules.get("__main__")
     if type(law).__module__ == "__main__" and not hasattr(main, "__file__"):
         raise Refused(f"{name} cannot be sent to worker processes: it is defined in an interactive session; {remedy}")
+    for parameter, function in _own_functions(law):
+        interactive = getattr(function, "__module__", None) == "__main__" and not hasattr(main, "__file__")
+        if interactive or not _pickles(function):
+            raise Refused(
+                f"{parameter} = {description(function)} cannot be sent to worker processes of {name}: it has no name in a module; define "
+                "it with def in a module of its own, or use engine='threads'"
+            )
     try:
         pickle.dumps(law)
     except Exception as error:

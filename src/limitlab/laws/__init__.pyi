@@ -16,6 +16,7 @@ from .regression.distillation import Distillation as Distillation
 from ._author import Draw as Draw
 from .regression.early_stopping import EarlyStopping as EarlyStopping
 from .online_sgd._effective import EffectiveDynamics as EffectiveDynamics
+from .online_sgd.effective_flow import EffectiveFlow as EffectiveFlow
 from .attention.equiangular import EquiangularTokens as EquiangularTokens
 from ._author import Experiment as Experiment
 from .uniform_convergence.finite_class import FiniteClass as FiniteClass
@@ -53,6 +54,7 @@ from .mean_field.noisy import NoisyMeanField as NoisyMeanField
 from .kernels.layers.layer import Nonlinear as Nonlinear
 from .online_sgd.mixture import OnlineMixture as OnlineMixture
 from .online_sgd.pca import OnlinePCA as OnlinePCA
+from .online_sgd.effective_flow import OnlineProblem as OnlineProblem
 from .online_sgd.single_index import OnlineSingleIndex as OnlineSingleIndex
 from ._author import OutputChannel as OutputChannel
 from .mean_field.output_scale import OutputScale as OutputScale
@@ -84,6 +86,7 @@ from .online_sgd.streaming import StreamingLeastSquares as StreamingLeastSquares
 from .approximation.tangent_interpolation import TangentInterpolation as TangentInterpolation
 from .uniform_convergence.thresholds import ThresholdClass as ThresholdClass
 from .attention.clustering import TokenClustering as TokenClustering
+from .attention.token_flow import TokenFlow as TokenFlow
 from .mean_field.two_gaussians import TwoGaussians as TwoGaussians
 from .dmft.two_layer import TwoLayerDynamics as TwoLayerDynamics
 from .uniform_convergence.uniform_convergence import UniformConvergence as UniformConvergence
@@ -165,6 +168,7 @@ __all__ = [
     "Draw",
     "EarlyStopping",
     "EffectiveDynamics",
+    "EffectiveFlow",
     "EquiangularTokens",
     "Experiment",
     "FiniteClass",
@@ -202,6 +206,7 @@ __all__ = [
     "Nonlinear",
     "OnlineMixture",
     "OnlinePCA",
+    "OnlineProblem",
     "OnlineSingleIndex",
     "OutputChannel",
     "OutputScale",
@@ -233,6 +238,7 @@ __all__ = [
     "TangentInterpolation",
     "ThresholdClass",
     "TokenClustering",
+    "TokenFlow",
     "TwoGaussians",
     "TwoLayerDynamics",
     "UniformConvergence",

@@ -26,8 +26,8 @@ from pydantic_core import core_schema
 from limitlab._core.checks import number
 from limitlab.errors import Refused
 from limitlab.models._activation_table import TABLE
-from limitlab.models.functions import FunctionParameter, record, values_of
-from limitlab.numerics.gaussian import expectation, find_kinks, hermite_coefficients, panel_rule
+from limitlab.models.one_variable import OneVariable
+from limitlab.numerics.gaussian import expectation, hermite_coefficients, panel_rule
 
 __all__ = ["Activation", "Moments", "hermite", "moments"]
 
@@ -35,6 +35,9 @@ Array = NDArray[np.float64]
 
 NAMES: tuple[str, ...] = tuple(TABLE)
 """Names of activations that every law accepts."""
+
+UFUNCS = dict(tanh="tanh", sin="sin", cos="cos", absolute="abs", square="square", erf="erf", expit="sigmoid")
+"""Names of the activations that are universal functions of NumPy or SciPy, by the names of these functions."""
 
 LINEAR = 1e-13
 """A function with a smaller distance to mu0 + mu1 x, as a share of its size, is linear to rounding, and its mu* is 0."""
@@ -74,7 +77,7 @@ class Moments:
         return self.mean**2 + self.linear**2 + self.nonlinear**2
 
 
-class Activation(FunctionParameter):
+class Activation(OneVariable):
     """An activation function with its derivatives, kinks and moments, usable as the type of a law's parameter.
 
     Instances are immutable.
@@ -82,15 +85,17 @@ class Activation(FunctionParameter):
     Parameters
     ----------
     given
-        A name (see `NAMES`), a function of arrays, `Moments` (or a mapping with its three entries), or an Activation.
+        A name (see `NAMES`), a function of arrays, a table of pairs (x, y), `Moments` (or a mapping with its three entries), or an
+        instance of `OneVariable`.
     derivative, second_derivative
-        Derivatives of a function, for laws that need them. Named activations include their derivatives.
+        Derivatives of a function. Missing derivatives are computed. Named activations include their derivatives.
     kinks
         Points where a function or its derivatives jump. If missing, they are computed when needed.
 
     Notes
     -----
-    In JSON a named activation is its name, moments are an object, and a function is a record that identifies it in results.
+    In JSON a named activation is its name, moments are an object, and a function is a record that identifies it in results. The functions
+    `numpy.tanh`, `sin`, `cos`, `abs` and `square` and `scipy.special.erf` and `expit` are the activations with these names.
 
     Examples
     --------
@@ -105,7 +110,7 @@ class Activation(FunctionParameter):
     """
 
     KIND = "activation"
-    MUST_BE = "a name, a function of arrays, or Moments(mean, linear, nonlinear)"
+    MUST_BE = "a name, a function of arrays, a table of pairs (x, y), or Moments(mean, linear, nonlinear)"
 
     def __init__(
         self,
@@ -115,20 +120,20 @@ class Activation(FunctionParameter):
         second_derivative: Callable[[Any], Any] | None = None,
         kinks: Sequence[float] | None = None,
     ):
-        if isinstance(given, Activation):
-            self.__dict__.update(given.__dict__)
-            return
         self._moments: Moments | None = None
         self._parity: str | None = None
-        self._source: tuple[Any, ...] = (derivative, second_derivative, None if kinks is None else tuple(kinks))
+        if (
+            type(given).__name__ == "ufunc"
+            and given.__name__ in UFUNCS
+            and (derivative, second_derivative, kinks) == (None,) * 3
+        ):
+            given = UFUNCS[given.__name__]
         if isinstance(given, str):
             self._from_name(given)
         elif isinstance(given, (Moments, Mapping)):
             self._from_moments(given)
-        elif callable(given):
-            self._from_function(given)
         else:
-            raise self.refusal(given)
+            super().__init__(given, derivative=derivative, second_derivative=second_derivative, kinks=kinks)
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
@@ -150,48 +155,24 @@ class Activation(FunctionParameter):
         self._moments = given if isinstance(given, Moments) else Moments(**given)
         self.name = "moments"
         self._function = None
+        self._source = (None, None, None)
         self._key = self._moments
 
-    def _from_function(self, function: Callable[[Any], Any]) -> None:
-        points = np.linspace(-4.0, 4.0, 33) + 1e-3
-        values = [values_of(Activation, function, points)]
-        values += [values_of(Activation, slope, points) for slope in self._source[:2] if slope is not None]
-        values += [np.array(self._source[2], dtype=float)] if self._source[2] is not None else []
-        self.name = record(function, *values)
-        self._function = function
-        self._key = (function, *self._source)
-
-    def __call__(self, x: Any) -> Any:
-        """Return s(x), element by element."""
-        if self._function is None:
-            raise Refused(f"{self!r} has moments but no values: give a name or a function where values are needed")
-        return self._function(_as_array(x))
-
-    def derivative(self, x: Any) -> Any:
-        """Return s'(x), element by element.
-
-        At a kink the result is one of the two one-sided derivatives or a value between them.
-        """
-        return self._slope(x, 0, "derivative")
-
     def second_derivative(self, x: Any) -> Any:
-        """Return s''(x), element by element, or raise an error for a named activation with a kink."""
+        """Return s''(x), element by element, or raise an error for an activation whose derivative jumps."""
         if self.name in TABLE and self.kinks:
             raise Refused(f"activation {self.name!r} has no bounded second derivative: use a smooth one, such as 'gelu'")
-        return self._slope(x, 1, "second_derivative")
-
-    def _slope(self, x: Any, order: int, name: str) -> Any:
-        function = self._source[order]
-        if function is None:
-            raise Refused(f"{name} of {self!r} is missing: give it as Activation(function, {name}=...)")
-        return function(_as_array(x))
+        return super().second_derivative(x)
 
     @property
-    def kinks(self) -> tuple[float, ...]:
-        """Points where the function or its derivatives jump, in increasing order."""
-        if self._source[2] is not None or self._function is None:
-            return self._source[2] or ()
-        return _found_kinks(self)
+    def given(self) -> Any:
+        """The argument from which an equal instance can be constructed."""
+        return self.name if self.name in TABLE else self._moments if self._function is None else super().given
+
+    @property
+    def jumps(self) -> tuple[float, ...]:
+        """The kinks at which the function itself jumps. Named activations are continuous."""
+        return () if self.name in TABLE else super().jumps
 
     @property
     def known_moments(self) -> Moments | None:
@@ -207,14 +188,16 @@ class Activation(FunctionParameter):
         return f"Activation({self._moments!r})" if self._function is None else f"Activation({self.name!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        given = self._moments if self._function is None else self.name if self.name in TABLE else self._function
-        return _rebuilt, (given, *(self._source if callable(given) else ()))
+        if self._function is None or self.name in TABLE:
+            return Activation, (self._moments if self._function is None else self.name,)
+        return super().__reduce__()
 
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         number = {"type": "number"}
         entries = dict(type="object", properties=dict(mean=number, linear=number, nonlinear=number))
-        return {"anyOf": [super().__get_pydantic_json_schema__(schema, handler), entries]}
+        table = dict(type="array", items=dict(type="array", items=number))
+        return {"anyOf": [super().__get_pydantic_json_schema__(schema, handler), entries, table]}
 
     def _serialised(self, info: core_schema.SerializationInfo) -> Any:
         return asdict(self._moments) if self._function is None and self._moments else super()._serialised(info)
@@ -280,20 +263,3 @@ def _hermite(activation: Activation, degree: int) -> Array:
     if activation.parity is not None:
         coefficients[3 if activation.parity == "even" else 2 :: 2] = 0.0
     return coefficients
-
-
-@lru_cache(maxsize=256)
-def _found_kinks(activation: Activation) -> tuple[float, ...]:
-    return find_kinks(activation)
-
-
-def _rebuilt(given: Any, derivative: Any = None, second_derivative: Any = None, kinks: Any = None) -> Activation:
-    return Activation(given, derivative=derivative, second_derivative=second_derivative, kinks=kinks)
-
-
-def _as_array(x: Any) -> Any:
-    """Return lists and integers as arrays of floating-point numbers, and arrays of other libraries unchanged."""
-    if hasattr(x, "__array_namespace__") and not isinstance(x, (np.ndarray, np.generic)):
-        return x
-    array = np.asarray(x)
-    return array if array.dtype.kind == "f" else array.astype(float)

@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import PydanticCustomError, core_schema
 
+from limitlab._core.checks import description
 from limitlab.errors import Refused, did_you_mean
 
 # -- functions of any kind ----------------------------------------------------------------------------------------------
@@ -34,7 +35,7 @@ class FunctionError(Refused):
     """
 
     def __init__(self, kind: str, given: Any, reason: str):
-        super().__init__(f"{kind} = {given!r} is not allowed: {reason}")
+        super().__init__(f"{kind} = {description(given)} is not allowed: {reason}")
         self.reason = reason
 
 
@@ -115,6 +116,43 @@ def record(function: Callable[[Any], Any], *values: Array) -> str:
     """
     module, name = (getattr(function, part, None) for part in ("__module__", "__qualname__"))
     return f"{module or 'builtins'}:{name or type(function).__qualname__}#{_fingerprint(values)}"
+
+
+def code_record(*functions: Callable[..., Any]) -> str:
+    """Return a record of functions that are not functions of one array, from their code and the values that they use.
+
+    >>> code_record(lambda x: 2 * x) == code_record(lambda x: 3 * x)
+    False
+    """
+    digest = hashlib.sha256()
+    for function in functions:
+        for part in _code_parts(function):
+            digest.update(part)
+    first = functions[0]
+    module, name = (getattr(first, part, None) for part in ("__module__", "__qualname__"))
+    return f"{module or 'builtins'}:{name or type(first).__qualname__}#{digest.hexdigest()[:8]}"
+
+
+def _code_parts(function: Any) -> list[bytes]:
+    """Return the code, the constants, the defaults, and the numbers of a closure and of global names of a function."""
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return [repr(getattr(function, "__qualname__", function)).encode()]
+    parts = [code.co_code, repr(code.co_names).encode()]
+    parts += [part for value in code.co_consts for part in _value_parts(value)]
+    cells = [cell.cell_contents for cell in getattr(function, "__closure__", None) or ()]
+    names = [function.__globals__[name] for name in code.co_names if name in function.__globals__]
+    for value in (*(function.__defaults__ or ()), *cells, *names):
+        parts += _value_parts(value)
+    return parts
+
+
+def _value_parts(value: Any) -> list[bytes]:
+    if hasattr(value, "co_code"):
+        return [value.co_code, *(part for each in value.co_consts for part in _value_parts(each))]
+    if isinstance(value, np.ndarray):
+        return [value.tobytes()]
+    return [repr(value).encode()] if isinstance(value, (int, float, complex, str, bool, tuple, type(None))) else []
 
 
 def _fingerprint(parts: tuple[Array, ...]) -> str:

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from limitlab._core.checks import whole
 from limitlab._core.files import checkpoint_of, generator_state, restore_generator
 from limitlab.models.activations import Activation
-from limitlab.models.tabulated import Table, derivative_of, tabulate
+from limitlab.models.tabulated import Table, tabulate
 from limitlab.numerics.normal_rows import fill_row, key_of
 
 __all__ = ["BinaryMixture", "SpikedCovariance", "TeacherStudent", "full_overlap_paths"]
@@ -114,7 +114,7 @@ class TeacherStudent:
 
     def gain(self, z: Any, w: Any, extra: Any) -> Any:
         """Return 2 (y - g(w)) g'(w), minus the derivative of the loss with respect to the score w = <a, x>."""
-        return 2 * (self.teacher(z) + self.noise * extra - self.student(w)) * derivative_of(self.student)(w)
+        return 2 * (self.teacher(z) + self.noise * extra - self.student(w)) * self.student.derivative(w)
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ def _tables(teacher: Activation, student: Activation) -> tuple[Table, Table, Tab
     return (
         tabulate(teacher, teacher.kinks),
         tabulate(student, student.kinks),
-        tabulate(derivative_of(student), student.kinks),
+        tabulate(student.derivative, student.kinks),
     )
 
 

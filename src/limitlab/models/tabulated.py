@@ -9,20 +9,17 @@ This module does not import numba, so that laws can import it without loading nu
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.models.activations import Activation
+from limitlab.models.one_variable import REACH
 
 Array = NDArray[np.float64]
 
-REACH = 14.0  # a Gaussian is further out with probability 1e-44
 CELLS = 128  # number of cells per unit of length
-PANELS, DEGREE = 2, 20  # number of panels per unit of length, and degree on each panel, for derivatives
 CHEBYSHEV = np.cos(np.pi * (np.arange(4) + 0.5) / 4)  # nodes of a cell, inside (-1, 1)
 
 
@@ -63,35 +60,3 @@ def tabulate(function: Callable[[Array], Any], kinks: Sequence[float] = ()) -> T
     values = np.broadcast_to(np.asarray(function(points.ravel()), dtype=float), points.size).reshape(points.shape)
     first = np.concatenate([[0], np.cumsum(counts)[:-1]])
     return Table(edges, counts / np.diff(edges), first.astype(np.int64), values @ to_cubic.T)
-
-
-def derivative_of(activation: Activation) -> Callable[[Any], Any]:
-    """Return the derivative of an activation.
-
-    If the activation has no derivative, the result is that of polynomials of degree 20 between its kinks.
-
-    >>> bool(abs(derivative_of(Activation(lambda x: np.sin(2 * x)))(0.4) - 2 * np.cos(0.8)) < 1e-9)
-    True
-    """
-    try:
-        activation.derivative(np.zeros(1))
-    except ValueError:  # the activation is a function without a derivative
-        pass
-    else:
-        return activation.derivative
-    edges = np.unique([-REACH, *activation.kinks, REACH])
-    pieces = [np.linspace(a, b, int(np.ceil((b - a) * PANELS)) + 1) for a, b in itertools.pairwise(edges)]
-    corners = np.unique(np.concatenate(pieces))
-    nodes = np.cos(np.pi * (np.arange(DEGREE + 1) + 0.5) / (DEGREE + 1))
-    half = np.diff(corners)[:, None] / 2
-    values = activation((corners[:-1, None] + half * (1 + nodes)).ravel()).reshape(-1, nodes.size)
-    series = np.linalg.solve(np.polynomial.chebyshev.chebvander(nodes, DEGREE), values.T)
-    slopes = np.polynomial.chebyshev.chebder(series) / half.T
-
-    def derivative(x: Any) -> Any:
-        points = np.asarray(x, dtype=float)
-        panel = np.clip(np.searchsorted(corners, points) - 1, 0, half.size - 1)
-        u = (points - corners[panel]) / half[panel, 0] - 1
-        return np.polynomial.chebyshev.chebval(u, slopes[:, panel], tensor=False)
-
-    return derivative

@@ -335,7 +335,7 @@ def _located(f: Function, low: float, high: float) -> float:
     alike = SAME * float(np.max(np.abs(values_at(f, np.array([low, high])))))
     for digits in range(17):
         simple = round(b, digits) + 0.0
-        close = abs(simple - b) <= 4 * EPSILON * abs(b)
+        close = abs(simple - b) <= 4 * EPSILON * max(abs(b), NARROW)
         if close or (low <= simple <= high and abs(left(simple) - right(simple)) <= alike):
             return simple
     return b

@@ -257,7 +257,7 @@ def test_refusals() -> None:
         committee(start_correlation=-0.99)
     with pytest.raises(ValueError, match="start_norm = 0"):
         committee(start_norm=0.0, start_overlap=0.0, sphere=True)
-    with pytest.raises(ValueError, match="relu"):
-        committee(activation="relu")
+    with pytest.raises(ValueError, match="jumps at 0"):
+        committee(activation=np.sign)
     with pytest.raises(ValueError, match="size = 2"):
         committee().simulate(2, 0)

@@ -129,6 +129,8 @@ class Staircase(Law):
 
     @model_validator(mode="after")
     def _energies_have_degrees(self) -> Self:
+        if self.model == "nt":
+            self.activation.check_derivatives()
         count, degree_count = np.size(self.signal_energy), np.size(self.degrees)
         if count > degree_count:
             raise Refused(

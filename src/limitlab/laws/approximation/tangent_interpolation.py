@@ -114,6 +114,7 @@ class TangentInterpolation(Law):
 
     @model_validator(mode="after")
     def _whole_width(self) -> Self:
+        self.activation.check_derivatives()
         if math.isfinite(self.width) and self.width != int(self.width):
             raise Refused(f"width = {self.width!r} is not allowed: must be a whole number, or inf")
         if math.isinf(self.width) and self.activation.name == "square":

@@ -25,14 +25,15 @@ Part = Callable[[Floats, Floats, Floats], Floats]
 
 @dataclass(frozen=True)
 class Loss:
-    """A smooth loss with its derivatives, each a function of arrays (r, w, e).
+    """A loss with its derivatives, each a function of arrays (r, w, e).
 
     Attributes
     ----------
     first, second
-        Gradient and Hessian in r. The Hessian must be bounded.
+        Gradient and Hessian in r. The Hessian must be bounded where the gradient does not jump.
+        None if it is not available; the responses are then computed from values of the gradient.
     cross
-        Mixed derivative in r and w, or None if labels are discontinuous in w.
+        Mixed derivative in r and w, or None if labels are discontinuous in w or if it is not available.
     error
         The value reported as train error, which is the squared residual without 1/2 for regression and the loss for classification.
     linear
@@ -41,15 +42,18 @@ class Loss:
         Whether r and w carry a leading axis of neurons and directions.
     exchangeable
         Whether the loss of a vector r is the same for relabelled neurons. Their averages are then symmetrised.
+    jumps
+        Arguments in which the gradient jumps, among "r" and "w". None: they are located by `jumping_arguments`.
     """
 
     first: Part
-    second: Part
+    second: Part | None
     cross: Part | None
     error: Part
     linear: bool = False
     vector: bool = False
     exchangeable: bool = False
+    jumps: tuple[str, ...] | None = None
 
 
 def square(noise: float) -> Loss:
@@ -65,6 +69,7 @@ def square(noise: float) -> Loss:
         cross=lambda r, w, e: -np.ones_like(r),
         error=lambda r, w, e: (r - w - noise * e) ** 2,
         linear=True,
+        jumps=(),
     )
 
 
@@ -87,6 +92,7 @@ def tanh(noise: float) -> Loss:
         second=lambda r, w, e: slope(r) ** 2 + 2 * gap(r, w, e) * np.tanh(r) * slope(r),
         cross=lambda r, w, e: -slope(w) * slope(r),
         error=lambda r, w, e: gap(r, w, e) ** 2,
+        jumps=(),
     )
 
 
@@ -110,6 +116,45 @@ def logistic(noise: float) -> Loss:
         second=lambda r, w, e: np.asarray(expit(r) * expit(-r)),
         cross=None,
         error=lambda r, w, e: np.logaddexp(0.0, -label(w, e) * r),
+        jumps=("w",),
+    )
+
+
+def hinge(noise: float) -> Loss:
+    """Return the loss L = (1 - y r)_+ with labels y = sign(w + noise e). Its gradient jumps at y r = 1.
+
+    >>> hinge(0.0).first(np.array([0.0, 2.0]), np.array([2.0, 2.0]), np.zeros(2)).tolist()
+    [-1.0, 0.0]
+    """
+
+    def label(w: Floats, e: Floats) -> Floats:
+        return np.where(w + noise * e >= 0, 1.0, -1.0)
+
+    def first(r: Floats, w: Floats, e: Floats) -> Floats:
+        y = label(w, e)
+        return np.where(y * r < 1, -y, 0.0)
+
+    return Loss(
+        first=first,
+        second=None,
+        cross=None,
+        error=lambda r, w, e: np.maximum(1 - label(w, e) * r, 0.0),
+        jumps=("r", "w"),
+    )
+
+
+def absolute(noise: float) -> Loss:
+    """Return the loss L = |y - r| with y = w + noise e. Its gradient jumps at r = y.
+
+    >>> absolute(0.5).first(np.array([0.0, 3.0]), np.array([1.0, 1.0]), np.zeros(2)).tolist()
+    [-1.0, 1.0]
+    """
+    return Loss(
+        first=lambda r, w, e: np.sign(r - w - noise * e),
+        second=None,
+        cross=None,
+        error=lambda r, w, e: np.abs(r - w - noise * e),
+        jumps=("r", "w"),
     )
 
 
@@ -124,7 +169,7 @@ def committee(
 
     `target_function` None means phi = 0.
 
-    The mixed derivative comes from Stein's lemma if the derivative of the target is not available.
+    An activation with a kink gives a gradient that jumps in r, and a target that jumps gives one that jumps in w.
 
     >>> loss = committee(0.0, 2, "tanh", "identity", second_layer=2.0)
     >>> loss.error(np.zeros((2, 1)), np.full((1, 1), 3.0), np.zeros(1))
@@ -132,7 +177,9 @@ def committee(
     """
     sigma, scale = Activation(activation), second_layer / width
     phi = None if target_function is None else Activation(target_function)
-    sigma.second_derivative(np.zeros(1))  # raises an error if the activation has none
+    sigma.derivative(np.zeros(1))  # raises an error for an activation that jumps
+    smooth = not sigma.kinks
+    jumps = (*(() if smooth else ("r",)), *(("w",) if phi is not None and phi.jumps else ()))
 
     def gap(r: Floats, w: Floats, e: Floats) -> Floats:
         label = noise * e if phi is None else phi(w[0]) + noise * e
@@ -151,33 +198,36 @@ def committee(
 
     return Loss(
         first=lambda r, w, e: -scale * gap(r, w, e) * sigma.derivative(r),
-        second=second,
-        cross=cross if phi is None or _has_derivative(phi) else None,
+        second=second if smooth else None,
+        cross=cross if smooth and "w" not in jumps else None,
         error=lambda r, w, e: gap(r, w, e) ** 2,
         linear=sigma.name == "identity" and (phi is None or phi.name == "identity"),
         vector=True,
         exchangeable=True,
+        jumps=jumps,
     )
-
-
-def _has_derivative(function: Activation) -> bool:
-    """Return whether a target has a derivative at almost every point. The derivative may jump, but the function may not."""
-    try:
-        function.derivative(np.zeros(1))
-    except ValueError:
-        return False
-    return True
 
 
 def loss_from_function(
     loss: Callable[[Any, Any, Any], Any], error: Part | None = None, *, vector: bool = False, exchangeable: bool = False
 ) -> Loss:
-    """Return the loss of one sample that a function written with `jax.numpy` defines. JAX computes its derivatives.
+    """Return the loss of one sample (r, w, e) that a function defines, with its derivatives.
 
-    The arguments of the function are the prediction r, the signal w of the label, and the noise e of the label. By default `error` is the
-    loss. r and w are scalars or, with `vector`, arrays of shape (m,) and (q,). `exchangeable` states that
-    relabelling the neurons does not change the loss.
+    Parameters
+    ----------
+    loss
+        Function of scalars or, with `vector`, of arrays r of shape (m,) and w of shape (q,), written with `jax.numpy`; JAX
+        differentiates it. A function that JAX cannot differentiate is called with arrays that have the samples as last axis, and its
+        gradient in r is computed by differences. The loss must be continuous in r. Its gradient may jump.
+    error
+        Function of arrays that is reported as train and test error. By default it is the loss.
+    vector
+        Whether r and w are arrays.
+    exchangeable
+        Whether relabelling the neurons does not change the loss.
 
+    Examples
+    --------
     >>> import jax.numpy as jnp
     >>> loss = loss_from_function(lambda r, w, e: jnp.log(jnp.cosh(r - w - 0.1 * e)))
     >>> float(loss.second(np.array(1.0), np.array(1.0), np.array(0.0)))
@@ -186,6 +236,8 @@ def loss_from_function(
     >>> both.second(np.ones((2, 1)), np.zeros((1, 1)), np.zeros(1))[:, :, 0]
     array([[1., 2.],
            [2., 1.]])
+    >>> loss_from_function(lambda r, w, e: np.abs(r - w)).first(np.array([2.0]), np.array([1.0]), np.zeros(1)).round(9)
+    array([1.])
     """
     jax = double_precision_jax()
 
@@ -198,9 +250,38 @@ def loss_from_function(
         )
 
     first = jax.grad(loss)
+    shape = (2,) if vector else ()
+    try:
+        jax.eval_shape(first, np.zeros(shape), np.zeros(shape), np.zeros(()))
+    except jax.errors.JAXTypeError:  # the function converts its arguments to NumPy arrays or to numbers
+        return Loss(_differences(loss), None, None, error or loss, vector=vector, exchangeable=exchangeable)
+    except (IndexError, TypeError, ValueError):  # the number of neurons is not 2
+        pass
     second, cross = (jax.jacfwd(first, argnums=of) for of in (0, 1))
     parts = arrays(first), arrays(second), arrays(cross), error or arrays(loss)
     return Loss(*parts, vector=vector, exchangeable=exchangeable)
+
+
+DIFFERENCE = 1e-5
+"""Step of the differences that replace the derivative of a loss, relative to 1 + |r|."""
+
+
+def _differences(loss: Part) -> Part:
+    """Return the gradient in r by central differences, for a loss of scalars or of vectors."""
+
+    def first(r: Floats, w: Floats, e: Floats) -> Floats:
+        r = np.asarray(r, dtype=float)
+        step = DIFFERENCE * (1 + np.abs(r))
+        if r.ndim < 2:
+            return np.asarray((loss(r + step, w, e) - loss(r - step, w, e)) / (2 * step), dtype=float)
+        gradient = np.empty_like(r)
+        for i in range(len(r)):
+            offset = np.zeros_like(r)
+            offset[i] = step[i]
+            gradient[i] = (loss(r + offset, w, e) - loss(r - offset, w, e)) / (2 * step[i])
+        return gradient
+
+    return first
 
 
 def as_vector(loss: Loss) -> Loss:
@@ -219,7 +300,7 @@ def as_vector(loss: Loss) -> Loss:
     return replace(
         loss,
         first=lifted(loss.first, 1),
-        second=lifted(loss.second, 2),
+        second=None if loss.second is None else lifted(loss.second, 2),
         cross=cross,
         error=lifted(loss.error, 0),
         vector=True,
@@ -227,5 +308,7 @@ def as_vector(loss: Loss) -> Loss:
     )
 
 
-LOSSES: dict[str, Callable[[float], Loss]] = {"square": square, "tanh": tanh, "logistic": logistic}
+LOSSES: dict[str, Callable[[float], Loss]] = dict(
+    square=square, tanh=tanh, logistic=logistic, hinge=hinge, absolute=absolute
+)
 """Losses of one neuron by name, each a function of the noise."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Self
 
 import numpy as np
@@ -102,4 +103,21 @@ def check_correlation(width: int, overlap: float, correlation: float) -> None:
         raise Refused(
             f"start_correlation = {correlation:g} is not allowed: {width} unit vectors with overlap start_overlap = {overlap:g} need "
             f"a common inner product between {max(-1 / (width - 1), (width * overlap**2 - 1) / (width - 1)):g} and 1"
+        )
+
+
+MOST_DEGREE = 8
+"""Largest degree of an activation's kernel for which an experiment stores Gaussian tensors of all degrees."""
+
+
+def check_degree(law: str, activation: Activation | None, kernel: Sequence[float], remedy: str) -> None:
+    """Raise `Refused` if an experiment of the Gaussian model would need tensors of a high degree for an activation.
+
+    >>> check_degree("TwoLayerDynamics", Activation("h2"), (0.0, 0.0, 1.0), "")
+    """
+    degree = max((k for k, value in enumerate(kernel) if value), default=0)
+    if activation is not None and degree > MOST_DEGREE:
+        raise Refused(
+            f"activation = {activation.name!r} is not allowed for an experiment of {law} with the Gaussian model: its kernel has terms up "
+            f"to degree {degree}, each of which needs size^degree numbers, and must have degree at most {MOST_DEGREE}; {remedy}"
         )

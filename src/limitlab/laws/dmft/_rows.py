@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.laws.dmft._descent import DescentKernels
+from limitlab.laws.dmft._paths import DescentKernels
 
 Floats = NDArray[np.float64]
 

@@ -22,6 +22,7 @@ from limitlab.errors import Refused
 from limitlab.laws import Draw, Experiment, Headline, Mark, Values, parameter
 from limitlab.laws.dmft._aging import PureNoise, Reduced, plateau, threshold
 from limitlab.laws.dmft._finite.kernels import Kernels
+from limitlab.laws.dmft._parameters import check_degree
 from limitlab.laws.dmft.two_layer import TwoLayerDynamics
 from limitlab.numerics.ode import states_at
 
@@ -114,6 +115,9 @@ class AdiabaticGrowth(PureNoise):
 
     def draw_cost(self, size: int) -> Cost:
         """Return the cost of the two-time equations of `size` neurons."""
+        if self.experiment_model == "equations":
+            remedy = "use experiment_model = 'network' or 'two-time', or a polynomial, such as 'h2'"
+            check_degree(type(self).__name__, self.activation, self.coefficients(), remedy)
         return Cost(1e6 + 10.0 * size**2, 800.0 * float(size) ** 3)
 
     def natural_scale(self, observable: str) -> float:

@@ -21,6 +21,7 @@ from limitlab.errors import Refused
 from limitlab.laws import Draw, Experiment, Headline, Mark, Values, observable, parameter, shared
 from limitlab.laws.dmft._aging import Plateau, PureNoise, plateau, threshold
 from limitlab.laws.dmft._finite.gaussian_model import monomials
+from limitlab.laws.dmft._parameters import check_degree
 from limitlab.laws.dmft.two_layer import STEPS, TwoLayerDynamics
 
 __all__ = ["InterpolationTransition"]
@@ -161,6 +162,9 @@ class InterpolationTransition(PureNoise):
 
     def draw_cost(self, size: int) -> Cost:
         """Return the cost of Gaussian tensors of all degrees of the kernel for every equation."""
+        check_degree(
+            type(self).__name__, self.activation, self.coefficients(), "use a polynomial, such as 'h2', or a kernel"
+        )
         entries = self.count("samples_per_weight", size) * monomials(self.dynamics().kernels(), size)
         return Cost(1e5 + 1.1 * entries, 1e7 + 40.0 * entries * max(latest(self), 1.0))
 

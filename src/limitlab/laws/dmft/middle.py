@@ -30,6 +30,7 @@ from limitlab.errors import Refused
 from limitlab.laws import Draw, Experiment, Headline, Values, observable, parameter, shared
 from limitlab.laws.dmft._aging import PureNoise
 from limitlab.laws.dmft._equations import power_series
+from limitlab.laws.dmft._parameters import check_degree
 from limitlab.laws.dmft.two_layer import TwoLayerDynamics
 from limitlab.numerics.two_time import Flow, History, extrapolate, march
 
@@ -159,6 +160,9 @@ class MiddleRegime(PureNoise):
 
     def draw_cost(self, size: int) -> Cost:
         """Return the cost of a random polynomial with its tensors and gradients."""
+        check_degree(
+            type(self).__name__, self.activation, self.coefficients(), "use a polynomial, such as 'h2', or a kernel"
+        )
         return Cost(
             1e5 + 8.0 * float(size) ** max(len(self.coefficients()) - 1, 1),
             250.0 * float(size) ** max(len(self.coefficients()) - 1, 1),

@@ -26,7 +26,7 @@ from limitlab._core.cost import Cost, latest
 from limitlab.errors import ConvergenceError, Refused
 from limitlab.laws import Draw, Experiment, Headline, Mark, Values, observable, parameter, shared
 from limitlab.laws.dmft._finite.gaussian_model import monomials
-from limitlab.laws.dmft._parameters import TwoLayerStart, check_correlation
+from limitlab.laws.dmft._parameters import TwoLayerStart, check_correlation, check_degree
 
 if TYPE_CHECKING:
     from limitlab.laws.dmft._equations import ExchangeableNeurons
@@ -170,6 +170,9 @@ class TwoLayerDynamics(TwoLayerStart):
 
     def draw_cost(self, size: int) -> Cost:
         """Return the cost of Gaussian tensors of all degrees of the kernel for every sample, or of features of a network."""
+        if self.experiment_model == "gaussian":
+            remedy = "use experiment_model = 'network', or a polynomial, such as 'h2'"
+            check_degree(type(self).__name__, self.activation, self.kernels().kernel, remedy)
         each = monomials(self.kernels(), size) if self.experiment_model == "gaussian" else 10.0 * size
         entries = self.count("sample_ratio", size) * each
         return Cost(1e5 + 1.1 * entries, 1e7 + 40.0 * entries * max(latest(self), 1.0))

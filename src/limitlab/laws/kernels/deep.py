@@ -101,6 +101,7 @@ def ntk(
     >>> ntk(np.array([1.0, 0.0, 0.0]), np.array([0.6, 0.8, 0.0]), layers=2).round(9)
     np.float64(0.183407871)
     """
+    Activation(activation).check_derivatives()
     return _kernel(X, Y, layers, activation, weight_std, bias_std, dtype, threads, tangent=True)
 
 

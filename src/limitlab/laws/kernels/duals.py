@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from limitlab.errors import ConvergenceError, Refused
 from limitlab.models.activations import Activation
 from limitlab.numerics.gaussian import expectation, hermite_rule, hermite_values, pair_expectation
+from limitlab.numerics.quadrature import panel_rule
 
 __all__ = ["dual"]
 
@@ -64,8 +66,7 @@ def dual(activation: Any, q1: ArrayLike, q2: ArrayLike, c: ArrayLike) -> Duals:
     Parameters
     ----------
     activation
-        The activation s, given by a name, a function of arrays, or an `Activation`. For a function without a derivative the second dual
-        comes from Gaussian integration by parts, which needs variances above 0.
+        The activation s, given by a name, a function of arrays, or an `Activation`. It must not jump.
     q1, q2
         Variances, at least 0. If one of them is 0, the slope of a kinked s is the mean of its two sides.
     c
@@ -87,6 +88,7 @@ def dual(activation: Any, q1: ArrayLike, q2: ArrayLike, c: ArrayLike) -> Duals:
     first, second, covariance = np.broadcast_arrays(*(np.asarray(value, dtype=float) for value in (q1, q2, c)))
     _checked_variances(first, second, covariance)
     shape = first.shape
+    Activation(activation).check_derivatives()
     duals = _rows(Activation(activation))(first.reshape(-1, 1), second.reshape(-1, 1), covariance.reshape(-1, 1))
     return Duals(*(part.reshape(shape)[()] for part in duals))
 
@@ -126,22 +128,20 @@ def own_duals(activation: Activation, q: Array) -> Duals:
     if activation.name in CLOSED:
         duals = CLOSED[activation.name](flat, flat, flat)
     else:
-        squares = (lambda x: np.square(activation(x)), lambda x: np.square(_slope_of(activation, flat)(x)))
+        functions = (activation,) if activation.jumps else (activation, _slope_of(activation, flat))
         kinks = activation.kinks
-        duals = Duals(
-            *(np.atleast_1d(expectation(square, std=np.sqrt(flat), kinks=kinks, tolerance=1e-11)) for square in squares)
-        )
+        parts = [
+            np.atleast_1d(expectation(lambda x, f=f: np.square(f(x)), std=np.sqrt(flat), kinks=kinks, tolerance=1e-11))
+            for f in functions
+        ]
+        duals = Duals(parts[0], parts[1] if len(parts) > 1 else np.full(flat.shape, np.nan))
     return Duals(*(part.reshape(np.shape(q)) for part in duals))
 
 
 def _slope_of(activation: Activation, variances: Array) -> Callable[[Any], Any]:
-    """Return the derivative of an activation, by differences of order 8 if none is known."""
-    try:
-        activation.derivative(np.zeros(1))
-    except ValueError:
-        if not (variances > 0).all():
-            raise
-        return difference(activation)
+    """Return the derivative of an activation, or NaN for an activation that jumps, whose tangent kernel is refused."""
+    if activation.jumps:
+        return lambda x: np.full(np.shape(x), np.nan)
     return activation.derivative
 
 
@@ -218,7 +218,7 @@ def _rows(activation: Activation) -> Rule:
     if closed is not None:
         return closed
     if activation.kinks:
-        return lambda q1, q2, c: _quadrature(activation, q1, q2, c)
+        return lambda q1, q2, c: _kinked(activation, q1, q2, c)
     return lambda q1, q2, c: _series(activation, q1, q2, c)
 
 
@@ -327,6 +327,50 @@ def _slopes(
     return basis @ slope, weights @ slope**2
 
 
+# -- kinks --------------------------------------------------------------------------------------------------------------
+
+KINKED_DEGREE = 400
+"""Degree of the Hermite series of an activation with kinks."""
+
+FAR_APART = 1e-11 ** (1 / KINKED_DEGREE)
+"""Largest correlation at which this series omits at most 1e-11 of the mean squares."""
+
+
+def _kinked(activation: Activation, q1: Array, q2: Array, c: Array) -> Duals:
+    """Return the duals of an activation with kinks, by a long Hermite series, and by quadrature for nearly equal or opposite inputs.
+
+    >>> q = np.ones(1)
+    >>> duals = _kinked(Activation(lambda x: np.maximum(x, 0.0)), q, q, np.array([0.5]))
+    >>> exact = _relu(q, q, np.array([0.5]))
+    >>> bool(abs(duals.value[0] - exact.value[0]) < 1e-10), bool(abs(duals.slope[0] - exact.slope[0]) < 1e-10)
+    (True, True)
+    """
+    q1, q2, c = np.broadcast_arrays(q1, q2, c)
+    rho = correlation(np.sqrt(q1), np.sqrt(q2), c)
+    far = (np.abs(rho) <= FAR_APART) & (q1 > 0) & (q2 > 0)
+    duals = Duals(np.empty(c.shape), np.full(c.shape, np.nan))
+    if far.any():
+        levels, place = np.unique(np.concatenate([q1[far], q2[far]]), return_inverse=True)
+        tables = np.array([_long_series(activation, float(level)) for level in levels])
+        at1, at2 = place[: int(far.sum())], place[int(far.sum()) :]
+        for part, result in enumerate(duals):
+            result[far] = _horner(tables[:, part].T, at1, at2, rho[far])
+    if not far.all():
+        for result, values in zip(duals, _quadrature(activation, q1[~far], q2[~far], c[~far]), strict=True):
+            result[~far] = values
+    return duals
+
+
+@lru_cache(maxsize=4096)
+def _long_series(activation: Activation, variance: float) -> Array:
+    """Return the Hermite coefficients of s(sqrt(q) z) and of s'(sqrt(q) z), by panels between the kinks."""
+    root = math.sqrt(variance)
+    nodes, weights = panel_rule(tuple(kink / root for kink in activation.kinks), width=0.5)
+    basis = hermite_values(nodes, KINKED_DEGREE) * weights
+    functions = (activation, _slope_of(activation, np.array([variance])))
+    return np.array([basis @ np.broadcast_to(np.asarray(f(root * nodes), dtype=float), nodes.shape) for f in functions])
+
+
 # -- quadrature -----------------------------------------------------------------------------------------------------------
 
 
@@ -341,7 +385,10 @@ def _quadrature(activation: Activation, q1: Array, q2: Array, c: Array) -> Duals
         )
     slope = _slope_of(activation, distinct[:, :2])
     kinks = activation.kinks
-    pairs = [[_pair(f, float(a), float(b), float(cov), kinks) for f in (activation, slope)] for a, b, cov in distinct]
+    functions = (activation,) if activation.jumps else (activation, slope)
+    pairs = [[_pair(f, float(a), float(b), float(cov), kinks) for f in functions] for a, b, cov in distinct]
+    if activation.jumps:
+        pairs = [[value, math.nan] for (value,) in pairs]
     duals = np.array(pairs)
     shape = np.broadcast_shapes(q1.shape, q2.shape, c.shape)
     return Duals(*(duals[place.ravel(), part].reshape(shape) for part in range(2)))

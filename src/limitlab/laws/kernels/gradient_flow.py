@@ -286,6 +286,7 @@ class KernelGradientFlow(Law):
 
     @model_validator(mode="after")
     def _stable(self) -> Self:
+        self.activation.check_derivatives()
         check_prediction(self)
         top = float(np.linalg.eigvalsh(self._kernels()[1][: self.samples, : self.samples])[-1]) / self.samples
         if self.step * top >= 2:

@@ -30,8 +30,7 @@ from limitlab.errors import Refused
 from limitlab.laws import Draw, Experiment, Headline, Law, Values, observable, parameter, shared
 from limitlab.laws.kernels._lazy_networks import LazyNetworks, half_signs, unit_rows
 from limitlab.laws.kernels._wide_networks import waves
-from limitlab.laws.kernels.duals import difference
-from limitlab.models.activations import NAMES, Activation
+from limitlab.models.activations import Activation
 
 __all__ = ["LazyCertificate", "LazyTraining", "lazy_certificate"]
 
@@ -153,7 +152,7 @@ def lazy_certificate(
 
 
 def with_derivatives(activation: Any) -> Activation:
-    """Return the activation with two derivatives, where unknown derivatives are finite differences of order 8.
+    """Return an activation with two derivatives, or raise an error if it has kinks.
 
     >>> round(float(with_derivatives(lambda u: np.tanh(u + 0.5)).derivative(-0.5)), 10)
     1.0
@@ -161,20 +160,8 @@ def with_derivatives(activation: Any) -> Activation:
     s = Activation(activation)
     if s.kinks:
         raise Refused(f"activation = {activation!r} is not allowed: it needs a bounded second derivative, and it has kinks")
-    first = _known(s.derivative) or difference(s)
-    second = _known(s.second_derivative) or difference(first)
-    if s.name in NAMES:
-        return s
-    return Activation(s.__call__, derivative=first, second_derivative=second, kinks=())
-
-
-def _known(slope: Any) -> Any:
-    """Return the function `slope`, or None if the activation does not define this derivative."""
-    try:
-        slope(0.0)
-    except ValueError:
-        return None
-    return slope
+    s.second_derivative(0.0)
+    return s
 
 
 @lru_cache(maxsize=256)

@@ -11,10 +11,11 @@ Status.   Theorem (Neal 1996; Jacot, Gabriel and Hongler 2018). Means differ by 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import model_validator
 
 from limitlab._core.cost import Cost
 from limitlab.laws import Draw, Experiment, Headline, Law, Values, observable, parameter
@@ -83,6 +84,11 @@ class WideNetwork(Law):
     norms: tuple[float, float] = parameter((1.0, 1.5), "norms of two inputs", note="over sqrt(d)", symbol="|x|", above=0)
     cosine: float = parameter(0.3, "cosine of the angle between two inputs", symbol=r"\cos\angle(x,x')", least=-1, most=1)
     networks: int = parameter(20, note="drawn without training", kind="experiment", least=1)
+
+    @model_validator(mode="after")
+    def _continuous(self) -> Self:
+        self.activation.check_derivatives()
+        return self
 
     def draw_cost(self, size: int) -> Cost:
         """Return the cost of networks of `layers` weight matrices."""

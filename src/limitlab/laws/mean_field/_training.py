@@ -6,6 +6,7 @@ weight, with and without noise. No function uses a prediction.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,14 +18,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from limitlab.models.activations import Activation
 from limitlab.models.online import look_up
-from limitlab.models.tabulated import derivative_of, tabulate
+from limitlab.models.tabulated import tabulate
 from limitlab.numerics.ode import follow, visit
-from limitlab.numerics.quadrature import even_gaussian_rule
+from limitlab.numerics.quadrature import even_gaussian_rule, panel_rule
 
 Array = NDArray[np.float64]
 
 
 BLOCK = 4096  # number of samples drawn together
+COARSE = 2e-3
+"""Largest relative difference of averages over the input points of many networks from those of a finer rule."""
+
 INPUTS = (
     0.5,
     4.5,
@@ -232,12 +236,36 @@ def flow_risks(
     >>> (risks / [[2.89], [1.0]]).round(4).tolist()
     [[1.0, 0.0183], [1.0, 0.0183]]
     """
-    x, w = even_gaussian_rule(*INPUTS)
-    tables = tabulate(activation, activation.kinks), tabulate(derivative_of(activation), activation.kinks)
+    x, w = _inputs(thetas, activation, target_function, teacher)
+    tables = tabulate(activation, activation.kinks), tabulate(activation.derivative, activation.kinks)
     labels = np.asarray(target_function(teacher * x), dtype=float)
     return np.asarray(
         _flow_risks(np.asarray(thetas, dtype=float), *tables, x, w, labels, np.asarray(times, dtype=float), step)
     )
+
+
+def _inputs(thetas: Array, activation: Activation, target_function: Activation, teacher: float) -> tuple[Array, Array]:
+    """Return a rule for the inputs, which is finer for functions that have kinks or change fast.
+
+    The equidistant points are used if their averages of squares agree with a finer rule up to a share `COARSE`.
+    """
+    kinks = tuple(kink / teacher for kink in target_function.kinks) if teacher else ()
+    typical = float(np.sqrt(np.mean(np.square(thetas))))
+
+    def averages(rule: tuple[Array, Array]) -> Array:
+        x, w = rule
+        parts = np.stack(
+            [np.asarray(target_function(teacher * x), dtype=float), np.asarray(activation(typical * x), dtype=float)]
+        )
+        return np.asarray((w * parts) @ parts.T)
+
+    rules = [even_gaussian_rule(*INPUTS)]
+    rules += [panel_rule(kinks, order=10, width=width, reach=7.2) for width in (1.8, 0.9, 0.45, 0.225)]
+    for coarse, fine in itertools.pairwise(rules):
+        before, after = averages(coarse), averages(fine)
+        if np.abs(before - after).max() <= COARSE * np.abs(after).max():
+            return coarse
+    return rules[-1]
 
 
 @dataclass(frozen=True)

@@ -15,16 +15,20 @@ Status.   Theorem for the limit (Mei, Montanari, Nguyen 2018) and for Gaussian f
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from pydantic import model_validator
 
 from limitlab._core.cost import Cost, latest
+from limitlab.errors import Refused
 from limitlab.laws import Draw, Experiment, Headline, Law, Values, observable, parameter, shared
 from limitlab.laws.mean_field.potentials import neuron_interaction
-from limitlab.models.activations import Activation
+from limitlab.models.activations import NAMES, Activation
+from limitlab.models.distributions import Distribution
 from limitlab.numerics.ode import states_at
 
 __all__ = ["MeanFieldParticles"]
@@ -171,10 +175,22 @@ class MeanFieldParticles(Law):
     teacher_weight: float = parameter(2.0, "factor of the input in the target", symbol=r"\theta_*", least=-10, most=10)
     start_mean: float = parameter(-1.0, symbol="m_0", least=-100, most=100)
     start_std: float = parameter(0.6, symbol="s_0", above=0, most=100, scale="log")
+    start_distribution: Distribution | None = parameter(
+        None,
+        "distribution of the weights at the start",
+        note="in place of start_mean and start_std; triples (share, mean, standard deviation), a density or a sampler",
+        symbol=r"\rho_0",
+    )
     times: float | tuple[float, ...] = parameter((0.5, 1.0, 2.0), note="of the flow -N grad R", kind="coordinate", least=0)
     solver_steps: int = parameter(40, note="weights at the start", kind="solver", least=16, most=400, finer=1.5)
     replicas: int = parameter(190, note="pairs of networks", kind="experiment", least=2)
     step: float = parameter(0.2, note="of a Runge-Kutta method", kind="experiment", above=0, most=0.5)
+
+    @model_validator(mode="after")
+    def _smooth(self) -> Self:
+        if self.activation.name not in NAMES:  # potentials exist for named activations with a kink
+            self.activation.check_derivatives(2)
+        return self
 
     def draw_cost(self, size: int) -> Cost:
         """Return the cost of all replicas of the particles."""
@@ -184,6 +200,15 @@ class MeanFieldParticles(Law):
         """Integrate the flow and its derivatives; the error is the change from two thirds of the nodes."""
         fine, coarse = (self._response(times, count) for count in (self.solver_steps, 2 * self.solver_steps // 3))
         accuracy = {name: np.abs(fine[name] - coarse[name]).max() + 1e-6 * np.abs(fine[name]).max() for name in fine}
+        if (
+            self.start_distribution is not None and self.start_distribution.mixture is None
+        ):  # quantiles may change fast where the density is small
+            accuracy = {name: 3 * error for name, error in accuracy.items()}
+        if (
+            self.start_distribution is not None and self.start_distribution.sampled
+        ):  # the difference of both halves is twice the error of all draws
+            one, other = (self._response(times, self.solver_steps, half) for half in (0, 1))
+            accuracy = {name: accuracy[name] + 2 * np.abs(one[name] - other[name]).max() for name in fine}
         return {**fine, "accuracy": accuracy}
 
     def measured(self, draw: Draw, times: Array) -> Values:
@@ -195,7 +220,11 @@ class MeanFieldParticles(Law):
         from limitlab.laws.mean_field._training import flow_risks
 
         rule = (self.activation, self.target_function, self.teacher_weight, times, self.step)
-        theta = self.start_mean + self.start_std * draw.rng.standard_normal((self.replicas, 2, draw.size))
+        shape = (self.replicas, 2, draw.size)
+        if self.start_distribution is None:
+            theta = self.start_mean + self.start_std * draw.rng.standard_normal(shape)
+        else:
+            theta = self.start_distribution.draw(draw.rng, shape)
         alone = flow_risks(theta.reshape(2 * self.replicas, draw.size), *rule)
         joined = flow_risks(theta.reshape(self.replicas, 2 * draw.size), *rule)
         pairs = alone.reshape(self.replicas, 2, times.size).mean(axis=1)
@@ -226,13 +255,52 @@ class MeanFieldParticles(Law):
         n = np.asarray(size, dtype=float)
         return np.asarray(np.sqrt(float(law.risk_fluctuation) / n + (float(law.risk_bias) / n) ** 2))
 
-    def _response(self, times: Array, count: int) -> dict[str, Array]:
+    def _response(self, times: Array, count: int, half: int | None = None) -> dict[str, Array]:
         from limitlab.numerics.gaussian import panel_rule
         from limitlab.numerics.quadrature import gaussian_quantiles
 
-        inputs, weights = panel_rule((0.0,), order=12, width=1.6, reach=8.0)
+        kinks = (0.0, *_kinks_of_target(self.target_function, self.teacher_weight))
+        theta = np.array([self.start_mean - 3 * self.start_std, self.start_mean + 3 * self.start_std])
+        if self.start_distribution is not None:
+            theta = self.start_distribution.quantile([0.001, 0.999])
+
+        def functions(x: Array) -> Array:
+            label = np.asarray(self.target_function(self.teacher_weight * x), dtype=float)
+            return np.stack([label, *self.activation(theta[:, None] * x)])
+
+        rules = (panel_rule(kinks, order=12, width=width, reach=8.0) for width in (1.6, 0.8, 0.4, 0.2, 0.1))
+        inputs, weights = accurate_rule(rules, functions, 1e-8, "target_function or activation")
         labels = np.asarray(self.target_function(self.teacher_weight * inputs))
-        z, shares = gaussian_quantiles(count)
+        if self.start_distribution is None:
+            z, shares = gaussian_quantiles(count)
+            nodes = self.start_mean + self.start_std * z
+        else:
+            nodes, shares = self.start_distribution.rule(count, half)
         flow = ScalarFlow(self.activation, inputs, weights, labels)
-        response = flow.response(self.start_mean + self.start_std * z, shares, times)
+        response = flow.response(nodes, shares, times)
         return dict(risk=response.risk, risk_fluctuation=response.fluctuation, risk_bias=response.bias)
+
+
+def accurate_rule(
+    rules: Iterable[tuple[Array, Array]], functions: Callable[[Array], Array], tolerance: float, names: str
+) -> tuple[Array, Array]:
+    """Return the first rule whose averages of all products of two functions agree with those of the next rule.
+
+    >>> from limitlab.numerics.gaussian import panel_rule
+    >>> x, weights = accurate_rule([panel_rule(width=w) for w in (2.0, 1.0)], lambda x: np.stack([x, x**3]), 1e-9, "f")
+    >>> round(float(weights @ x**4), 9)
+    3.0
+    """
+    previous: tuple[Array, Array, Array] | None = None
+    for inputs, weights in rules:
+        values = functions(inputs)
+        products = (weights * values) @ values.T
+        if previous is not None and np.all(np.abs(products - previous[2]) <= tolerance * np.abs(products).max()):
+            return previous[0], previous[1]
+        previous = inputs, weights, products
+    raise Refused(f"{names} is not allowed: it changes too fast for averages over a Gaussian input with error {tolerance:g}")
+
+
+def _kinks_of_target(target_function: Activation, teacher: float) -> tuple[float, ...]:
+    """Return the inputs at which the target jumps or has a kink."""
+    return tuple(kink / teacher for kink in target_function.kinks) if teacher else ()

@@ -34,7 +34,6 @@ from limitlab.laws.online_sgd._recovery import (
     passage_time,
 )
 from limitlab.models.activations import Activation, hermite
-from limitlab.models.tabulated import derivative_of
 from limitlab.numerics.ode import integrate
 from limitlab.numerics.quadrature import between_kinks, panel_rule
 
@@ -151,7 +150,7 @@ def pair_averages(teacher: Activation, student: Activation) -> PairAverages:
     >>> float(averages.kernel(0.5).round(8))
     0.30449889
     """
-    slope = derivative_of(student)
+    slope = student.derivative
     squares = _squares(teacher, student, slope)
     scale = np.sqrt(squares[0]) * np.sqrt(
         [squares[1], squares[2], 0.0]

@@ -30,7 +30,6 @@ from limitlab.laws.online_sgd._spherical import (
 )
 from limitlab.models.activations import Activation
 from limitlab.models.channels import OutputChannel
-from limitlab.models.tabulated import derivative_of
 from limitlab.numerics.gaussian import norm, panel_rule
 
 __all__ = ["OnlineSingleIndex"]
@@ -90,8 +89,9 @@ class OnlineSingleIndex(SphericalSGD):
                     )
         for name, function in (("teacher", self.label_function), ("student", self.student)):
             _check_square_integrable(name, function)
+        self.student.check_derivatives(parameter="student")
         z, weight = panel_rule(self.student.kinks)
-        gain = np.broadcast_to(np.asarray(derivative_of(self.student)(z)), z.shape)
+        gain = np.broadcast_to(np.asarray(self.student.derivative(z)), z.shape)
         if weight @ gain**2 < 1e-12:
             raise Refused(
                 f"student = {self.student.name!r} is not allowed: its derivative vanishes, so that gradients are 0; choose another function"

@@ -94,7 +94,10 @@ class Network:
 
     def ntk(self, X: ArrayLike, Y: ArrayLike | None = None, batch: int | None = None) -> Array:
         """Return the tangent kernel; arguments as in `kernels`."""
-        return self.kernels(X, Y, batch).ntk
+        kernel = self.kernels(X, Y, batch).ntk
+        if np.isnan(kernel).any():
+            raise Refused("the network has no tangent kernel: an activation jumps; use continuous activations")
+        return kernel
 
     def start(self, rng: np.random.Generator, shape: tuple[int, ...], width: int) -> Parameters:
         """Return parameters at the start of a network of finite width for inputs of this shape."""
