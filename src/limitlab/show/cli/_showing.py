@@ -354,7 +354,7 @@ def write_static(
     laws = [law for name in names for law in laws_named(name)] or None
     processes = workers or available_cores()
     began = time.perf_counter()
-    with status_line("computing the pages", every=3.0) as tell:
+    with status_line("computing the pages") as tell:
         summary = write_pages(
             folder,
             laws,
