@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 
 from limitlab.applied.forecast import Forecast, forecast_model, forecast_other
 from limitlab.applied.forecast._kernels import make_kernel
-from limitlab.applied.forecast._learning import Measurement, from_rows, from_splits, posterior
+from limitlab.applied.forecast._learning import Measurement, from_rows, from_splits, posterior, trust_word
 from limitlab.applied.forecast._nested import RIDGE_GRID, RidgeSolver, kernel_losses, make_splits, row_losses
 from limitlab.applied.forecast._own_model import parse_estimator, scoring_of
 from limitlab.errors import Refused
@@ -64,7 +64,8 @@ def test_errors_that_rise_with_time():
     measured = Measurement(SIZES, values, np.diag(np.full(5, 1e-3)))
     falling, rising = posterior(measured), posterior(measured, rising=True)
     assert abs(rising.quantiles([320], [0.5])[0, 0] / values[-1] - 1) < 0.1
-    assert falling.quantiles([20], [0.5])[0, 0] > 1.5 * values[0]
+    assert falling.quantiles([5120], [0.5])[0, 0] < 1.05 * values[-1]
+    assert rising.quantiles([5120], [0.5])[0, 0] > 1.5 * values[-1]
 
 
 def test_standard_errors_of_shares_are_those_of_independent_rows():
@@ -238,7 +239,7 @@ def test_any_estimator_and_scorer():
     X, y = make_friedman1(400, noise=1.0, random_state=0)
     more, target = make_friedman1(2000, noise=1.0, random_state=1)
     forest = RandomForestRegressor(30, random_state=0)
-    result = forecast_model(forest, X[:200], y[:200], n=[200, 400], jobs=1)
+    result = forecast_model(forest, X[:200], y[:200], n=[200, 400], jobs=1, band=0.98)
     real = float(np.sqrt(np.mean((forest.fit(X, y).predict(more) - target) ** 2)))
     assert result.curve.low[1] < real < result.curve.high[1]
     assert abs(result.curve.value.values[1] / real - 1) < 0.2
@@ -317,3 +318,73 @@ def test_the_former_name_has_a_band():
     assert (curve.low < curve.value).all()
     assert (curve.value < curve.high).all()
     assert {"power_law", "measured", "standard_error"} <= set(curve)
+
+
+# -- offsets, deviations, radius and few events ------------------------------------------------------------------------------
+
+
+def test_the_curve_passes_near_precise_fits_that_are_no_power_law():
+    """Between precise fits the curve interpolates them, and its band there is that of the fits."""
+    values = curve_of(0.5, 0.1, SIZES) * np.array([1.0, 1.15, 0.9, 1.1, 1.0])
+    made = posterior(Measurement(SIZES, values, np.diag(np.full(5, 1e-4))), backtest=False)
+    low, middle, high = made.quantiles(SIZES, [0.05, 0.5, 0.95])
+    np.testing.assert_allclose(middle, values, rtol=0.02)
+    assert np.log(high / low).max() < 2 * 1.645 * 0.013
+    between = made.quantiles([np.sqrt(80 * 160)], [0.5])[0, 0]
+    assert min(values[2:4]) < between < max(values[2:4])
+
+
+def test_rows_in_groups_allow_for_a_late_fall():
+    """The error of a table with 100 patients falls late. The prior for groups is nearer to the truth."""
+    error = lambda n: 0.1 + 0.9 * np.exp(-np.asarray(n) / 100.0)  # noqa: E731
+    sizes = np.array([11.0, 22.0, 45.0, 90.0, 180.0])
+    measured = Measurement(sizes, error(sizes), 0.01 * (0.8 + 0.2 * np.eye(5)))
+    usual, grouped = (posterior(measured, grouped=flag) for flag in (False, True))
+    at = [400.0]
+    assert grouped.quantiles(at, [0.5])[0, 0] < 0.85 * usual.quantiles(at, [0.5])[0, 0]
+    low, high = grouped.quantiles(at, [0.05, 0.95])[:, 0]
+    assert low < error(400) < high
+    off = [abs(np.log(made.quantiles(at, [0.5])[0, 0] / error(400))) for made in (usual, grouped)]
+    assert off[1] < 0.8 * off[0]
+
+
+def test_the_radius_holds_four_of_five_truths():
+    """For curves of the prior the median is within the radius with probability 80 %, and the word follows from the radius."""
+    rng = np.random.default_rng(4)
+    covariance = 0.02 * 0.7 + np.diag(np.full(5, 0.02 * 0.3))
+    held = 0
+    for _ in range(200):
+        b, q = 0.6 * np.exp(0.6 * rng.standard_normal()), rng.beta(1.5, 2)
+        noise = rng.multivariate_normal(np.zeros(5), covariance)
+        made = posterior(Measurement(SIZES, curve_of(b, q, SIZES) * np.exp(noise), covariance), backtest=False)
+        radius, value = made.radius([640.0])[0], made.quantiles([640.0], [0.5])[0, 0]
+        held += abs(np.log(value / curve_of(b, q, 640.0))) < np.log1p(radius)
+        assert made.radius([640.0], 0.5)[0] == pytest.approx(np.sqrt(1 + radius) - 1)
+    assert 145 <= held <= 175
+    assert [trust_word(value) for value in (0.1, 0.11, 0.25, 0.26)] == ["trusted", "fair", "fair", "doubtful"]
+
+
+def test_few_events_give_a_wide_but_finite_band_of_the_area():
+    """Few splits with events at the largest sizes leave gaps in the covariance. The repaired covariance is positive."""
+    means = np.full((4, 10), np.nan)
+    rng = np.random.default_rng(5)
+    means[:2] = 0.2 + 0.03 * rng.standard_normal((2, 10))
+    means[2, [0, 3, 6, 9]] = 0.19, 0.22, 0.17, 0.2
+    means[3, [0, 9]] = 0.003, 0.3
+    sizes = np.array([300.0, 600.0, 1200.0, 2400.0])
+    made = from_splits(sizes, means, 0.1, 0.03, np.array([16.0, 16.0, 12.0, 3.0]))
+    assert np.linalg.eigvalsh(made.covariance).min() > 0
+    assert np.sqrt(made.covariance[-1, -1]) > np.sqrt(made.covariance[0, 0]) > 0.2
+    low, middle, high = posterior(made).quantiles([2400.0], [0.05, 0.5, 0.95])[:, 0]
+    assert 0.1 < middle < 0.3
+    assert high / low > 1.5
+
+
+def test_a_choice_of_the_kernel_shifts_the_level_by_up_to_its_ratio():
+    measured = Measurement(SIZES, curve_of(0.5, 0.1, SIZES), np.diag(np.full(5, 1e-6)))
+    made = posterior(measured, backtest=False)
+    shifted = made.shifted(0.4)
+    ratio = shifted.quantiles([320.0], [0.5])[0, 0] / made.quantiles([320.0], [0.5])[0, 0]
+    assert ratio == pytest.approx(np.exp(0.2), rel=0.01)
+    ends = shifted.quantiles([320.0], [0.0, 1.0])[:, 0] / made.quantiles([320.0], [0.5])[0, 0]
+    np.testing.assert_allclose(ends, [1.0, np.exp(0.4)], rtol=0.01)

@@ -5,7 +5,7 @@ import time
 import numpy as np
 import pytest
 
-from limitlab.applied import scaling_fit, scaling_plan
+from limitlab.applied import scaling_fit, scaling_plan, scaling_study
 from limitlab.numerics import additive_powers as form
 from references import reference
 
@@ -270,3 +270,36 @@ def test_bad_options_are_refused():
     ):
         with pytest.raises(ValueError, match=message):
             call()
+
+
+def test_colours_in_a_table_names_with_spaces_and_whole_lines_of_comments(tmp_path):
+    """The character # starts a comment only at the start of a line, and a name may contain spaces."""
+    N, D = (grid.ravel() for grid in np.meshgrid(np.geomspace(1e8, 1e10, 4), np.geomspace(1e9, 1e11, 4)))
+    loss = 1.8 + 480 * N**-0.35 + 2100 * D**-0.37
+    lines = ["# read off a figure", "Model Size,colour,Training FLOP,loss"]
+    lines += [f"{n},#faebdd,{6 * n * d},{value}" for n, d, value in zip(N, D, loss, strict=True)]
+    file = tmp_path / "figure.csv"
+    file.write_text("\n".join(lines))
+    study = scaling_study(file, compute=1e21)
+    assert study.fit.a == pytest.approx(0.35, abs=1e-3)
+    assert scaling_study(file, size="model size", budget="Training FLOP").fit.b == pytest.approx(0.37, abs=1e-3)
+
+
+def test_repeated_runs_are_not_points_of_one_curve():
+    """Thirty runs at each of nine points have three values of D for each N, so there is no warning about points of one curve."""
+    N, D = (grid.ravel() for grid in np.meshgrid(np.geomspace(1e8, 1e10, 3), np.geomspace(1e9, 1e11, 3)))
+    N, D = np.repeat(N, 30), np.repeat(D, 30)
+    noise = 0.05 * np.random.default_rng(0).standard_normal(N.size)
+    fit = scaling_fit(N, D, (1.8 + 480 * N**-0.35 + 2100 * D**-0.37) * np.exp(noise))
+    assert not any("values of D" in line for line in fit.warnings)
+
+
+def test_an_interval_whose_search_leaves_the_bounds_of_the_exponents():
+    """A table that hardly separates the terms has an interval of the best N. The search tries exponents below their bound."""
+    rng = np.random.default_rng(2)
+    N = np.geomspace(1e8, 1e9, 5)[rng.integers(0, 5, 200)]
+    D = 20 * N * np.exp(0.3 * rng.standard_normal(200))
+    fit = scaling_fit(N, D, (1.8 + 480 * N**-0.35 + 2100 * D**-0.37) * np.exp(0.05 * rng.standard_normal(200)))
+    assert fit.separable
+    low, high = fit.interval("N", compute=1e21)
+    assert low <= fit.optimum(1e21).N <= high

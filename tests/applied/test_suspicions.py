@@ -207,11 +207,19 @@ def test_noise_has_no_skill(tmp_path):
     options = dict(kernel="linear", n=[100, ROWS], splits=0, backtest=False)
     frame.to_csv(file, index=False)
     assert forecast_study(file, "y", **options).warnings == []
-    frame.assign(y=rng.standard_normal(ROWS)).to_csv(file, index=False)
-    (line,) = forecast_study(file, "y", **options).warnings
-    assert line.startswith("No skill is shown")
-    frame.assign(y=rng.choice(["up", "down"], ROWS)).to_csv(file, index=False)
-    assert any("No skill is shown" in line for line in forecast_study(file, "y", **options).warnings)
+    assert "No skill" not in forecast_study(file, "y", **options).level
+    y = rng.standard_normal(ROWS)
+    frame.assign(y=y).to_csv(file, index=False)
+    mean_alone = np.std(y) * np.sqrt((ROWS + 1) / (ROWS - 1))
+    words = f"No skill is shown: the mean of y alone gives {mean_alone:.4g} RMSE in the units of y. Now, with {ROWS} rows: "
+    assert forecast_study(file, "y", **options).level.startswith(words)
+    labels = rng.choice(["up", "down"], ROWS)
+    most, count = max(((name, np.sum(labels == name)) for name in ("up", "down")), key=lambda entry: entry[1])
+    frame.assign(y=labels).to_csv(file, index=False)
+    words = f"No skill is shown: always {most!r} gives {1 - count / ROWS:.1%} wrong labels."
+    assert forecast_study(file, "y", **options).level.startswith(words)
+    frame.assign(y=y).to_csv(file, index=False)
+    assert forecast_study(file, "y", model="Ridge()", splits=3, jobs=1).level.startswith("No skill is shown: the mean of y")
 
 
 def test_own_models_get_the_same_warnings(tmp_path):
@@ -236,3 +244,36 @@ def test_advice_on_a_rising_metric_speaks_of_the_metric_itself(tmp_path):
     assert "reduce the area" not in study.advice
     assert "area under the curve" in study.advice
     assert "(" not in study.advice.split(" would ")[0].partition(",")[0]
+
+
+def test_groups_without_a_column_are_found_from_the_inputs(tmp_path):
+    """Rows near common centres have a warning. Rows of a normal distribution, of digits, and of few different values have none."""
+    from sklearn.datasets import load_digits
+
+    from limitlab.applied.forecast._clusters import dimensions, grouped_rows
+
+    rng = np.random.default_rng(3)
+    centres = rng.standard_normal((80, 6))
+    patients = np.repeat(centres, 4, axis=0) + 0.15 * rng.standard_normal((320, 6))
+    for X, wanted in (
+        (patients, True),
+        (rng.permutation(patients)[:160], True),
+        (rng.standard_normal((320, 6)), False),
+        (rng.standard_normal((60, 2)), False),
+        (load_digits().data, False),
+        (np.column_stack([rng.integers(0, 2, (90, 4)), rng.standard_normal(90)]), False),
+        (np.repeat(centres, 4, axis=0), False),
+    ):
+        assert grouped_rows(X) == wanted
+    np.testing.assert_allclose(dimensions(rng.uniform(size=(4000, 2))), 2, rtol=0.12)
+    file = tmp_path / "patients.csv"
+    y = np.repeat(rng.standard_normal(80), 4)
+    np.savetxt(
+        file,
+        np.column_stack([patients, y + 0.3 * rng.standard_normal(320)]),
+        delimiter=",",
+        header="a,b,c,d,e,f,y",
+        comments="",
+    )
+    (line,) = suspicions(read_table(file, "y"), "y")
+    assert line.startswith("The rows come in groups")

@@ -114,3 +114,35 @@ def test_bad_input(columns, words, tmp_path):
     with pytest.raises(ValueError, match=words) as caught:
         stop_training(file)
     assert "\n" not in str(caught.value)
+
+
+def with_rates(steps, rates, gain=0.035, b=0.5):
+    """A falling loss whose steps count by their learning rates, with a gain when the learning rate falls."""
+    area = np.cumsum(rates / rates.max()) * (steps[1] - steps[0])
+    return (2.0 + 15.0 * area**-b) * (1 - gain * (1 - rates / rates.max()))
+
+
+def test_learning_rates_of_the_file_are_part_of_the_forecast(tmp_path):
+    """A planned decay lowers the forecast by the gain, within its prior. Without a plan a rate that falls is continued."""
+    steps = np.arange(100.0, 20_001, 100.0)
+    decay = np.where(steps < 16_000, 1.0, np.maximum(1 - (steps - 16_000) / 4000, 0.05))
+    losses = with_rates(steps, decay)
+    seen = np.where(steps <= 8000, losses, np.nan)
+    file = tmp_path / "curve.csv"
+    pd.DataFrame({"step": steps, "val_loss": seen, "lr": 1e-3 * decay}).to_csv(file, index=False)
+    planned = stop_training(file)
+    assert planned.end == 20_000
+    assert abs(planned.forecast / losses[-1] - 1) < 0.015
+    assert "which end with 5% of the largest" in planned.rates
+    known = steps <= 8000
+    constant = stop_training((steps[known], losses[known], decay[known]), end=20_000)
+    assert constant.rates == ""
+    assert constant.forecast > planned.forecast
+    cosine = 0.1 + 0.9 * 0.5 * (1 + np.cos(np.pi * steps / steps[-1]))
+    losses = with_rates(steps, cosine)
+    falling_rate = stop_training((steps[known], losses[known], cosine[known]), end=20_000)
+    blind = stop_training((steps[known], losses[known]), end=20_000)
+    assert "assumed to fall further, to 10%" in falling_rate.rates
+    assert abs(falling_rate.forecast / losses[-1] - 1) < min(0.015, abs(blind.forecast / losses[-1] - 1))
+    with pytest.raises(ValueError, match="learning rate of -1"):
+        stop_training((steps, losses, -np.ones(steps.size)))

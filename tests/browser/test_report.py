@@ -10,10 +10,17 @@ import pytest
 from limitlab.lab.check import Criterion
 from limitlab.lab.claims import Claim, Outcome, Record
 from limitlab.show.report._cards import claim_card, ledger_table
-from limitlab.show.report._page import Picture, page, section
-from limitlab.show.report._write import header, summary_bar
+from limitlab.show.report._page import Card, Picture, now, page, section
+from limitlab.show.report._wall import header, wall
 
 DOT = "data:image/gif;base64,R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"
+
+
+SUBJECTS = {
+    **{"Regression": 8, "Spectra of sample covariances": 3, "Kernels and lazy training": 3, "Scaling laws": 2},
+    **{"Margins and classification": 7, "Dynamics of two-layer networks": 8, "Online SGD": 10},
+}
+"""Numbers of laws by subject, as on the first screen of a real report."""
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +41,23 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> str:
     ]
     pictures = {"coin": Picture("coin", "Heads against tails", DOT, 640, 480)}
     cards = [claim_card(record, pictures, []) for record in records]
-    content = [header(), summary_bar(records, []), ledger_table(records), section("The claims", cards)]
+    places = [(subject, number) for subject, count in SUBJECTS.items() for number in range(count)]
+    laws = [
+        Card(
+            f"law-{position}",
+            subject,
+            f"Law{position}",
+            "How?",
+            "<p>Answer.</p>",
+            "underpowered" if number == 2 else "agree",
+            words=f"law{position} {subject.lower()}",
+            finding="What it shows",
+            thumbnail=DOT,
+        )
+        for position, (subject, number) in enumerate(places)
+    ]
+    content = [header(now(), records, laws), wall(laws), section("The laws", laws), ledger_table(records)]
+    content += [section("The claims", cards)]
     path = tmp_path_factory.mktemp("report") / "report.html"
     path.write_text(page("report", content, pictures.values()))
     return path.as_uri()
@@ -68,8 +91,6 @@ def test_the_ledger_filters_and_searches(page: Any, report: str) -> None:
     page.fill("#search", "tau gamma")
     assert ids(page) == ["X2"]
     page.fill("#search", "")
-    page.locator("button.tile.underpowered").click()
-    assert ids(page) == ["X10"]
 
 
 def test_a_link_opens_its_card(page: Any, report: str) -> None:
@@ -100,11 +121,10 @@ def test_it_prints_with_every_card_open(page: Any, report: str, tmp_path: Path) 
     sheet = page.pdf(path=str(tmp_path / "report.pdf"), format="A4", prefer_css_page_size=True)
     assert sheet[:5] == b"%PDF-"
     assert len(sheet) > 20_000
-    assert page.evaluate("window.opened") == 3
+    assert page.evaluate("window.opened") == 3 + sum(SUBJECTS.values())
     assert page.locator("details.card[open]").count() == 0  # and folded again
     page.emulate_media(media="print")
-    assert not page.locator("nav").is_visible()
-    assert not page.locator(".tools").is_visible()
+    assert page.locator(".tools:visible").count() == 0
 
 
 def test_without_javascript_it_reads(browser: Any, report: str) -> None:
@@ -112,7 +132,7 @@ def test_without_javascript_it_reads(browser: Any, report: str) -> None:
     page = context.new_page()
     page.goto(report)
     assert page.locator("#ledger tbody tr").count() == 3
-    assert not page.locator(".tools").is_visible()
+    assert page.locator(".tools:visible").count() == 0
     page.locator("#claim-x2 > summary").click()
     page.locator("#claim-x2 .inside").wait_for(state="visible")
     context.close()
@@ -123,3 +143,38 @@ def test_nothing_is_asked_of_the_network(page: Any, report: str) -> None:
     page.on("request", lambda request: asked.append(request.url))
     page.goto(report)
     assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
+
+
+@pytest.mark.parametrize(("width", "height", "least"), [(1440, 900, 15), (1024, 768, 10), (390, 844, 4)])
+def test_the_first_screen_is_a_wall_of_pictures(browser: Any, report: str, width: int, height: int, least: int) -> None:
+    context = browser.new_context(viewport={"width": width, "height": height})
+    page = context.new_page()
+    page.goto(report)
+    whole = "image => { const box = image.getBoundingClientRect(); return box.height > 60 && box.bottom <= innerHeight }"
+    assert page.evaluate(f"[...document.querySelectorAll('.tile img')].filter({whole}).length") >= least
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    context.close()
+
+
+def test_one_search_finds_laws_and_claims(page: Any, report: str) -> None:
+    page.goto(report)
+    page.fill("#search", "spectra")
+    assert page.locator(".tile:visible").count() == 3
+    assert page.locator(".subject:visible h2").all_inner_texts() == ["Spectra of sample covariances"]
+    assert page.locator("#the-laws details.card:visible").count() == 3
+    assert page.locator("#hits").inner_text() == "3 laws and 0 claims"
+    page.fill("#search", "dice")
+    assert page.locator("#hits").inner_text() == "0 laws and 2 claims"
+    assert page.locator("#the-claims details.card:visible").count() == 2
+    page.fill("#search", "no such words")
+    page.locator("#nothing").wait_for(state="visible")
+    page.fill("#search", "")
+    page.locator("button[data-choose=underpowered]").click()
+    assert page.locator(".tile:visible").count() == len([count for count in SUBJECTS.values() if count >= 3])
+
+
+def test_a_picture_leads_to_the_card_of_its_law(page: Any, report: str) -> None:
+    page.goto(report)
+    page.locator(".tile").nth(4).click()
+    page.locator("#law-4 .inside").wait_for(state="visible")
+    assert page.locator("#law-4 summary").bounding_box()["y"] < 200

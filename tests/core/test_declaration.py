@@ -52,7 +52,7 @@ class Unstable(Mean):
     """How far is a shrunken mean from the truth, with an error that rounding of the parameters shows?"""
 
     def predicted(self, noise: Any, shrink: Any) -> Values:
-        return {**super().predicted(noise, shrink), "bias": np.sin(1e17 * noise)}
+        return {**super().predicted(noise, shrink), "bias": 1 + np.sin(1e17 * noise)}
 
 
 # -- arguments from signatures ----------------------------------------------------------------------------------------------

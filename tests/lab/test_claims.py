@@ -13,9 +13,9 @@ from limitlab.laws import NearestNeighbours, SampledMeasure
 
 IDS = (
     [f"L{i}" for i in range(1, 13)]
-    + [f"D{i}" for i in range(1, 18)]
-    + [f"J{i}" for i in [*range(1, 43), 45]]
-    + [f"M{i}" for i in range(1, 16)]
+    + [f"D{i}" for i in range(1, 24)]
+    + [f"J{i}" for i in [*range(1, 43), *range(45, 50)]]
+    + [f"M{i}" for i in range(1, 20)]
     + [f"T{i}" for i in range(1, 13)]
     + [f"S{i}" for i in range(1, 7)]
     + ["B1", "B2", "B3", "C1", "C2", "C3"]

@@ -4,10 +4,10 @@ import numpy as np
 
 from limitlab.lab.claims import find_claims
 from limitlab.laws.attention import _claims as attention
-from limitlab.laws.dmft import _claims as further_dynamics
+from limitlab.laws.dmft._claims import first_order, growth, population
 from limitlab.laws.landscapes import _claims as landscapes
 from limitlab.laws.mean_field import _claims as mean_field
-from limitlab.laws.online_sgd import _claims as sgd_steps
+from limitlab.laws.online_sgd._claims import effective, steps
 from limitlab.laws.regression._claims import annealed_penalty
 
 
@@ -29,8 +29,8 @@ def test_tokens_that_rest_are_noticed(monkeypatch):
 
 
 def test_steps_that_are_always_critical_are_noticed(monkeypatch):
-    law = sgd_steps.subcritical
-    monkeypatch.setattr(sgd_steps, "subcritical", lambda step: law(1.0 if step else 0.0))
+    law = effective.subcritical
+    monkeypatch.setattr(effective, "subcritical", lambda step: law(1.0 if step else 0.0))
     assert sum("exponent" in name for name in failed("J34")) == 2
 
 
@@ -68,18 +68,18 @@ def test_a_rate_that_sees_the_variance_only_is_noticed(monkeypatch):
 
 def test_inputs_with_light_tails_in_place_of_the_control_are_noticed(monkeypatch):
     """The control has to fail: with Gaussian inputs in its place the claim does."""
-    monkeypatch.setattr(sgd_steps, "student_inputs", lambda sizes, samples, seed: sgd_steps.online_pca(sizes, samples))
+    monkeypatch.setattr(steps, "student_inputs", lambda sizes, samples, seed: steps.online_pca(sizes, samples))
     assert [name.split()[0] for name in failed("J32")] == ["Student"]
 
 
 def test_noise_that_grows_faster_is_noticed(monkeypatch):
-    right = sgd_steps.SpikedTensor.growth_exponents
+    right = steps.SpikedTensor.growth_exponents
 
     def faster(self, sizes, samples):
         found = right(self, sizes, samples)
         return type(found)({**found.exponents, "norm_eighth": found.norm_eighth + 0.5}, found.errors)
 
-    monkeypatch.setattr(sgd_steps.SpikedTensor, "growth_exponents", faster)
+    monkeypatch.setattr(steps.SpikedTensor, "growth_exponents", faster)
     assert len(failed("J32")) == 4
 
 
@@ -89,7 +89,7 @@ def test_a_penalty_that_stays_is_noticed(monkeypatch):
 
 
 def test_a_spread_target_in_place_of_the_sparse_control_is_noticed(monkeypatch):
-    kind = further_dynamics.FirstOrderDynamics
+    kind = first_order.FirstOrderDynamics
     right = kind.replace
     monkeypatch.setattr(kind, "replace", lambda self, **changes: right(self, **{**changes, "target_spread": True}))
     assert any("one coordinate" in name and "signs" in name for name in failed("D13"))
@@ -97,28 +97,28 @@ def test_a_spread_target_in_place_of_the_sparse_control_is_noticed(monkeypatch):
 
 def test_particles_that_see_themselves_are_noticed(monkeypatch):
     """With |v_i|^2 replaced by 1 the particles are the finite network again, and the gap does not fall like 1/m any more."""
-    monkeypatch.setattr(further_dynamics, "particle_gap", lambda neurons, dimension: 0.3 * neurons**-0.5)
+    monkeypatch.setattr(population, "particle_gap", lambda neurons, dimension: 0.3 * neurons**-0.5)
     assert any("exponent" in name for name in failed("D11"))
 
 
 def test_sgd_that_learns_something_else_is_noticed(monkeypatch):
-    right = further_dynamics.one_pass_sgd
-    monkeypatch.setattr(further_dynamics, "one_pass_sgd", lambda rng, h, target, *rest: right(rng, h, target[:1], *rest))
+    right = population.one_pass_sgd
+    monkeypatch.setattr(population, "one_pass_sgd", lambda rng, h, target, *rest: right(rng, h, target[:1], *rest))
     assert any("SGD" in name for name in failed("D11"))
 
 
 def test_a_second_layer_that_stays_in_the_middle_regime_is_noticed(monkeypatch):
     """What the sources' list of time scales would say for a_0 = O(1): a = a_0 at times of order sqrt(m)."""
-    kind = further_dynamics.MiddleRegime
+    kind = growth.MiddleRegime
     right = kind.predicted
     monkeypatch.setattr(kind, "predicted", lambda self, x: {**right(self, x), "second_layer": np.ones_like(x)})
     assert any("gap" in name for name in failed("D14"))
 
 
 def test_a_first_regime_at_another_rate_is_noticed(monkeypatch):
-    law = further_dynamics.TwoLayerDynamics
+    law = growth.TwoLayerDynamics
     monkeypatch.setattr(
-        further_dynamics, "TwoLayerDynamics", lambda **given: law(**{**given, "sample_ratio": 2 * given["sample_ratio"]})
+        growth, "TwoLayerDynamics", lambda **given: law(**{**given, "sample_ratio": 2 * given["sample_ratio"]})
     )
     assert any(name.startswith("t = O(1)") for name in failed("D14"))
 

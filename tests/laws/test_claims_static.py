@@ -12,7 +12,7 @@ from limitlab.laws.classification import _claims as classification
 from limitlab.laws.classification import perceptron
 from limitlab.laws.descent import _claims as descent
 from limitlab.laws.descent._separable_flow import SeparableFlow
-from limitlab.laws.kernels import _claims as kernels
+from limitlab.laws.kernels._claims import architectures as kernels
 from limitlab.laws.landscapes import _claims as landscapes
 from limitlab.laws.regression._claims import kernel_floor
 from limitlab.laws.spectra import _claims as spectra

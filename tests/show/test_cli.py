@@ -6,6 +6,7 @@ import csv
 import dataclasses
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -29,29 +30,10 @@ from limitlab.show.cli import app
 from markdown_blocks import ROOT, blocks
 
 COMMANDS = [
-    "guide",
-    "laws",
-    "show",
-    "cite",
-    "notes",
-    "predict",
-    "simulate",
-    "compare",
-    "sweep",
-    "reproduce",
-    "plan",
-    "optimal",
-    "stop",
-    "sample-size",
-    "forecast",
-    "components",
-    "scaling-fit",
-    "verify",
-    "figure",
-    "report",
-    "explore",
-    "bench",
-    "new-law",
+    *("forecast", "stop", "sample-size", "components", "scaling-fit"),
+    *("guide", "laws", "show", "predict", "simulate", "sweep", "plan", "optimal", "cite", "notes", "new-law"),
+    *("compare", "verify", "reproduce", "bench"),
+    *("figure", "report", "explore"),
 ]
 HEAVY = {"panel", "bokeh", "matplotlib", "sklearn", "jax", "numba", "xarray", "pydantic"}
 
@@ -106,6 +88,7 @@ def refused(result: Any, code: int = 2) -> str:
     lines = [line for line in result.stderr.splitlines() if not line.endswith("so far)")]  # signs of life on a slow machine
     assert len(lines) == 1, result.stderr
     assert lines[0].startswith("error: ")
+    assert "\\" not in lines[0]
     assert "Traceback" not in result.output
     return str(lines[0])
 
@@ -135,8 +118,11 @@ def test_version() -> None:
     assert run("--version").stdout.startswith("limitlab ")
 
 
-def test_no_command_is_help() -> None:
-    assert "Usage" in run().output
+def test_no_command_is_an_overview() -> None:
+    result = run()
+    assert result.exit_code == 0
+    assert "limitlab --help" in result.stdout
+    assert "Usage" not in result.stdout
 
 
 # -- the lecture notes -------------------------------------------------------------------------------------------------
@@ -182,18 +168,17 @@ def test_notes_refuse_words_that_match_nothing() -> None:
 # -- laws ----------------------------------------------------------------------------------------------------------------
 
 
-def test_laws_lists_every_law_with_its_question_status_and_claims() -> None:
-    text = run("laws").stdout
+def test_laws_lists_every_law_with_its_question() -> None:
+    lines = run("laws").stdout.splitlines()
     for name, law in all_laws().items():
-        (line,) = (line for line in text.splitlines() if f"│ {name} " in line)
+        (line,) = (line for line in lines if line.startswith(f"{name} "))
         assert law.title() in line
-        assert law.status in line
-        assert " ".join(claims_of(law.__name__)) in line
 
 
 def test_laws_as_json() -> None:
     laws = strict_json(run("laws", "--json").stdout)
-    assert [law["name"] for law in laws] == list(all_laws())
+    assert sorted(law["name"] for law in laws) == sorted(all_laws())
+    assert [law["title"] for law in strict_json(run("laws", "heads", "--json").stdout)] == [Coin.title()]
 
 
 def test_show_says_everything() -> None:
@@ -495,7 +480,8 @@ def test_verify_a_real_claim() -> None:
         ("predict --ratio 2", "name the law before its parameters"),
         ("predict", "Missing argument 'LAW'"),
         ("predict ridge --observables tst_error", "did you mean 'test_error'"),
-        ("predict ridge --plot x.png", "no horizontal axis"),
+        ("simulate ridge --plot x.png", "no horizontal axis"),
+        ("laws transfromers", "no law contains 'transfromers': did you mean"),
         ("predict ridge --ratio 1,2 --plot x.jpeg", "must end in .png or .svg or .pdf"),
         ("predict ridge --out x.xlsx", "must end in .csv or .nc"),
         ("predict ridge --out /no/such/folder/x.csv", "there is no folder '/no/such/folder'"),
@@ -744,7 +730,7 @@ def test_a_line_after_two_seconds_where_there_is_no_terminal(capsys):
 
     with progress.status_line("solving", first=0.05):
         time.sleep(0.4)
-    assert "solving (0.05 s so far)" in capsys.readouterr().err
+    assert re.search(r"solving \(0\.\d+ s so far\)", capsys.readouterr().err)
 
 
 def test_limits_are_options_of_every_command():

@@ -17,10 +17,11 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from limitlab._core.page import Code
-from limitlab._core.registry import law_id
+from limitlab._core.registry import all_laws, law_id
 from limitlab.lab.check import Criterion
 from limitlab.lab.claims import Claim, Outcome, Record, all_claims
 from limitlab.lab.figures import describe_figures
+from limitlab.lab.store import caching
 from limitlab.lab.tasks import run_tasks
 from limitlab.laws import Law, NearestNeighbours, parameter
 from limitlab.plotting.style import COLOURS, new_figure, simulation_points
@@ -28,8 +29,10 @@ from limitlab.show.cli import app
 from limitlab.show.cli._app import status_line
 from limitlab.show.report import _page as page
 from limitlab.show.report import write_report
-from limitlab.show.report._cards import claim_card, ledger_table, verdict_of
-from limitlab.show.report._page import now, provenance, slug
+from limitlab.show.report._cards import claim_card, ledger_table
+from limitlab.show.report._effort import attempt, quick_draws
+from limitlab.show.report._page import now, provenance, slug, verdict_of
+from limitlab.show.report._wall import ORDER, SMALL
 from limitlab.show.report._write import PartTask, figure_parts, figures_left_out, law_cards, unpacked
 
 
@@ -56,7 +59,7 @@ class Crashing(Law):
 class Reader(HTMLParser):
     """Ids, links, loaded resources, and whether every element is closed."""
 
-    VOID: ClassVar[set[str]] = {"meta", "img", "br", "input"}
+    VOID: ClassVar[set[str]] = {"meta", "img", "br", "input", "wbr"}
 
     def __init__(self) -> None:
         super().__init__()
@@ -104,14 +107,18 @@ def test_nothing_is_loaded_from_elsewhere(report: Path) -> None:
     reader, text = read(report), report.read_text()
     assert reader.resources
     assert all(resource.startswith("data:image/webp;base64,") for resource in reader.resources)
-    assert not re.search(r"url\(|@import|<script [^>]*src|fetch\(|XMLHttpRequest|https?://", text)
+    links = re.findall(r'<a href="(https?://[^"]*)"', text)
+    assert set(links) == {"http://127.0.0.1:5006/?law=NearestNeighbours", f"http://127.0.0.1:5006/?law={law_id(Broken)}"}
+    assert not re.search(r"url\(|@import|<script [^>]*src|fetch\(|XMLHttpRequest", text)
+    assert len(re.findall("https?://", text)) == len(links)
 
 
 def test_every_link_leads_somewhere(report: Path) -> None:
     reader = read(report)
     assert len(set(reader.ids)) == len(reader.ids)
     assert reader.links
-    assert {link for link in reader.links if link[1:] not in reader.ids or not link.startswith("#")} == set()
+    inside = [link for link in reader.links if not link.startswith("http://127.0.0.1:5006/?law=")]
+    assert {link for link in inside if link[1:] not in reader.ids or not link.startswith("#")} == set()
 
 
 def test_the_ledger_is_a_table_and_every_claim_has_its_card(report: Path) -> None:
@@ -120,9 +127,11 @@ def test_the_ledger_is_a_table_and_every_claim_has_its_card(report: Path) -> Non
     assert shown
     for claim in shown:
         assert f'<a href="#claim-{claim.id.lower()}">{claim.id}</a>' in text
-        assert f'<details class="card" id="claim-{claim.id.lower()}">' in text
+        assert f'<details class="card" id="claim-{claim.id.lower()}" data-words=' in text
         assert f"limitlab verify {claim.id}" in text
-    assert '<form class="tools" hidden>' in text  # without the script there is nothing to press that does not work
+    assert (
+        '<form class="tools" id="filters" hidden>' in text
+    )  # without the script there is nothing to press that does not work
 
 
 def test_formulas_are_set(report: Path) -> None:
@@ -135,6 +144,9 @@ def test_a_law_has_its_figure_verdict_and_budget(report: Path) -> None:
     text = " ".join(read(report).text)
     for words in ("uniform in the unit ball", *NearestNeighbours.observables, "finite-size allowance", "seeds 0 to"):
         assert words in text
+    assert re.search(r"The prediction agrees with \d+ draws at each of the sizes 200, 400 and 800\.", text)
+    assert "limitlab figure NearestNeighbours" in text
+    assert "Too few and too many neighbours both hurt. Lines are predictions. Points are means over draws." in text
     assert re.search(r"NearestNeighbours\s+agree", text)
     assert "limitlab compare NearestNeighbours --samples" in text
 
@@ -148,11 +160,66 @@ def test_what_failed_is_shown_and_the_rest_is_there(report: Path) -> None:
     assert 'id="law-nearestneighbours"' in text
 
 
-def test_the_summary_counts(report: Path) -> None:
-    bar = report.read_text().partition('<div class="bar">')[2].partition('<div class="share"')[0]
-    assert "<b>2</b> laws" in bar
-    assert "<b>1</b> agree" in bar
-    assert "<b>1</b> broken" in bar
+def test_the_first_sentence_has_the_date_and_the_counts(report: Path) -> None:
+    head = " ".join(re.sub(r"<[^>]*>", "", report.read_text().partition("<header>")[2].partition("</header>")[0]).split())
+    assert "2 laws of learning, each computed and simulated on this machine on" in head
+    assert f"{now():%B %Y}. 1 agree, 0 disagree, 1 raised an error." in head
+
+
+def test_every_law_has_a_picture_on_the_wall_that_leads_to_its_card(report: Path) -> None:
+    text = report.read_text()
+    wall = text.partition('<div class="wall"')[2].partition("</div></section></div>")[0]
+    tiles = re.findall(r'<a class="tile ([a-z-]+)" href="#([^"]+)" data-verdict="([^"]+)"[^>]*>(.*?)</a>', wall)
+    assert [(style, anchor, verdict) for style, anchor, verdict, _ in tiles] == [
+        ("agree", "law-nearestneighbours", "agree"),
+        ("broken", f"law-{slug(law_id(Broken))}", "broken"),
+    ]
+    inside = tiles[0][3]
+    assert "Too few and too many neighbours both hurt" in inside
+    assert "Nearest<wbr>Neighbours" in inside
+    source = re.search(r'<img src="data:image/webp;base64,([^"]*)"', inside)
+    assert source
+    shown = Image.open(io.BytesIO(base64.b64decode(source[1])))
+    assert shown.size == (round(200 * SMALL[0]), round(200 * SMALL[1]))
+    pixels = np.asarray(shown.convert("RGB")).reshape(-1, 3)
+    blue = np.array([int(COLOURS[0][i : i + 2], 16) for i in (1, 3, 5)])
+    assert (np.abs(pixels.astype(int) - blue).max(axis=1) < 30).sum() > 100  # the line of the first curve
+    assert text.index('id="the-laws-in-pictures"') < text.index('id="the-laws"') < text.index('id="the-ledger"')
+
+
+def test_the_subjects_of_the_wall_are_those_of_the_laws() -> None:
+    from limitlab._core.registry import laws_by_subject
+
+    assert set(laws_by_subject()) == set(ORDER)
+
+
+def test_the_search_finds_laws_by_question_and_observable(report: Path) -> None:
+    words = re.search(r'href="#law-nearestneighbours" [^>]*data-words="([^"]*)"', report.read_text())
+    assert words
+    assert {"nearest", "labels", "regression", "excess_risk", "j3"} <= set(words[1].split())
+
+
+def test_theory_pages_are_links_where_the_documentation_has_an_address() -> None:
+    from limitlab.show.report._cards import theory_page
+
+    assert theory_page(NearestNeighbours) == "<code>docs/theory/local_averages.md</code>"
+    linked = theory_page(NearestNeighbours, "https://docs.example/")
+    assert linked == '<a href="https://docs.example/theory/local_averages.html">local averages</a>'
+
+
+def test_the_verdict_of_a_quick_report_does_not_depend_on_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same draws are analysed on a machine on which every step seems to take no time, and on one where it takes hours."""
+    import limitlab.lab._compare as compare
+
+    laws = [all_laws()[name] for name in ("LogisticDescent", "ThresholdClass", "Ridge")]
+    seen = []
+    for pace in (0.0, 3600.0):
+        ticks = iter(range(10**9))
+        monkeypatch.setattr(compare.time, "perf_counter", lambda pace=pace, ticks=ticks: pace * next(ticks))
+        results = [attempt(law, quick=True) for law in laws]
+        seen.append([(result.verdict, result.draws, result.widest_budget) for result in results])  # type: ignore[union-attr]
+    assert seen[0] == seen[1]
+    assert all(draws <= quick_draws(law) for law, (_, draws, _) in zip(laws, seen[0], strict=True))
 
 
 def test_provenance_names_versions_and_processor_but_no_machine(report: Path) -> None:
@@ -281,6 +348,16 @@ def test_a_second_report_computes_only_what_changed(tmp_path: Path, monkeypatch:
     card, _ = unpacked(part.run())
     assert card is not None
     assert not card.failed  # a card is made anew, from the draws that were kept
+
+
+def test_a_stored_headline_view_is_the_computed_one(tmp_path: Path) -> None:
+    from limitlab.plotting import headline_view
+    from limitlab.show.report._effort import headline
+
+    with caching(str(tmp_path)):
+        headline(NearestNeighbours)
+        assert headline(NearestNeighbours) == headline_view(NearestNeighbours)
+    assert isinstance(headline(Broken), RuntimeError)
 
 
 def test_the_digest_of_a_check_leaves_out_what_it_cannot_use() -> None:

@@ -26,6 +26,7 @@ from pydantic_core import PydanticCustomError, ValidationError
 from limitlab._core.checks import numbers_in
 from limitlab._core.cost import Cost
 from limitlab._core.headline import Headline
+from limitlab._core.page import plain_symbol
 from limitlab._core.vocabulary import FORMER_NAMES, OBSERVABLES, PARAMETERS, RANGES
 from limitlab.errors import Refused, did_you_mean
 
@@ -243,7 +244,7 @@ def _short(value: Any) -> str:
 def refusal(meta: Parameter, value: Any, reason: str = "") -> PydanticCustomError:
     """Return the error for a bad value. Its message is one sentence with parameter, value, allowed range and meaning."""
     shown = _short(value)
-    symbol = f", symbol {meta.symbol}" if meta.symbol else ""
+    symbol = f", symbol {plain_symbol(meta.symbol)}" if meta.symbol else ""
     text = f"{meta.name} = {shown} is not allowed: {reason or 'must be ' + meta.allowed} ({meta.words}{symbol})"
     return PydanticCustomError("parameter", text)
 

@@ -314,12 +314,36 @@ def number(value: Any) -> str:
 
 
 def plain_symbol(symbol: str) -> str:
-    r"""Return a LaTeX symbol as text for a terminal. Greek letters replace their names; the rest is unchanged.
+    r"""Return a LaTeX symbol as text for a terminal. Greek letters replace their names, and no other command of LaTeX remains.
 
     >>> plain_symbol(r"\lambda"), plain_symbol("p/n"), plain_symbol(r"\gamma_0")
     ('λ', 'p/n', 'γ_0')
+    >>> plain_symbol(r"E_{\mathrm{test}}"), plain_symbol(r"\sqrt{d}\,\|w\|"), plain_symbol(r"\ell^{-2}")
+    ('E_test', '√(d) |w|', 'ell^-2')
     """
-    return re.sub(r"\\([a-z]+)", lambda match: GREEK.get(match[1], match[0]), symbol)
+    text = re.sub(r"\\sqrt\{([^{}]*)\}", r"√(\1)", symbol)
+    text = re.sub(rf"\\(?:{'|'.join(_MARKS)})(?![A-Za-z]) *", "", text)
+    text = re.sub(r"\\([A-Za-z]+)", lambda match: GREEK.get(match[1], match[1]), text)
+    return re.sub(r"\\([,;: !])", " ", text).replace("\\", "").replace("{", "").replace("}", "")
+
+
+_MARKS = (
+    "mathrm",
+    "mathbf",
+    "mathcal",
+    "mathbb",
+    "mathsf",
+    "text",
+    "rm",
+    "bf",
+    "operatorname",
+    "hat",
+    "bar",
+    "tilde",
+    "left",
+    "right",
+)
+"""Commands of LaTeX that change the form of a letter or a bracket. They are left out of plain text."""
 
 
 def rows_of(result: xr.Dataset, observables: Sequence[str] | None = None) -> list[dict[str, Any]]:

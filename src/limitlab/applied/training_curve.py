@@ -5,10 +5,19 @@ The validation loss L at step s is fitted with
     L = E + A s^-b            (still falling),
     L = E + A s^-b + C s^d    (falls, then rises because of overfitting),
 
-with E, A and C at least 0. Every power b (and d) of a grid gives one fit by linear least squares, and its weight follows from its
-residuals. The noise of the losses is correlated between steps, so the number of residuals is reduced to an effective number. The forecast
-is the weighted mean of the fits, and its band is their weighted quantiles, widened by the errors that forecasts from earlier parts of the
-same curve made. A schedule of the learning rate that changes later is not part of the fits.
+with E, A and C at least 0. Every power b (and d) of a grid gives one fit by linear least squares. Its weight follows from its residuals
+and from a prior of b with the median `USUAL_POWER`. Early parts of real curves fall faster than a power law, so deviations up to
+`DEVIATION` times the loss count as possible for a correct power, and the number of residuals counts as at most `MOST_RESIDUALS`. The
+forecast is the weighted median of the fits, and its band is their weighted quantiles, widened by the errors that forecasts from earlier
+parts of the same curve made.
+
+Learning rates
+--------------
+With learning rates r(s) in the file, the sum of r(s)/r_max over the steps replaces s in these laws, and the loss is lower by a share
+c (1 - r/r_max) after the learning rate has fallen from its largest value r_max. The share c is fitted with the prior mean `DECAY_GAIN` and
+the prior standard deviation `DECAY_GAIN_SPREAD`. Rows without a loss are the plan of later learning rates. Without a plan, a learning rate
+that is still constant stays constant, and a learning rate that falls is continued as half a cosine that reaches a tenth of its largest
+value at the end.
 """
 
 from __future__ import annotations
@@ -44,6 +53,21 @@ POWERS = np.geomspace(0.1, 2.0, 16)
 RISES = (0.5, 1.0, 2.0)
 """Powers d of the rising part."""
 
+USUAL_POWER, POWER_SPREAD = 0.5, 0.5
+"""Median of the prior of b, and standard deviation of its logarithm."""
+
+DEVIATION, MOST_RESIDUALS = 0.002, 12.0
+"""Deviation of real curves from the laws as a share of the loss, and the largest number of residuals that counts."""
+
+DECAY_GAIN, DECAY_GAIN_SPREAD = 0.03, 0.015
+"""Share of the loss that a decay of the learning rate to 0 removes, and its standard deviation between trainings."""
+
+RISE_ODDS = 0.2
+"""Prior odds of a loss that will rise."""
+
+LAST_RATE = 0.1
+"""Share of its largest value to which a falling learning rate is continued."""
+
 PARTS = (0.4, 0.55, 0.7)
 """Shares of the curve from which its later part is forecast, as a test."""
 
@@ -53,6 +77,7 @@ MOST = 400
 STEP_NAMES = re.compile(
     r"^(global_?)?(step|steps|iter|iters|iteration|iterations|epoch|epochs|tokens|update|updates|time)$", re.IGNORECASE
 )
+RATE_NAMES = re.compile(r"^(lr|learning_?rate|train[_/]lr|train[_/]learning_?rate)$", re.IGNORECASE)
 LOSS_NAMES = (
     re.compile(r"^(val|valid|validation|eval|dev|test|held_?out)[_ /.-]?(loss|error|nll|perplexity)?$", re.IGNORECASE),
     re.compile(r"(val|valid|validation|eval|dev|test).*(loss|error)", re.IGNORECASE),
@@ -87,6 +112,8 @@ class TrainingForecast(Described):
         Smallest relative gain that justifies further steps, and nominal probability of the band.
     tested
         Mean relative error of forecasts of the last losses from earlier parts of the curve.
+    rates
+        A sentence on the learning rates of the forecast; empty without learning rates.
     """
 
     source: str
@@ -107,6 +134,7 @@ class TrainingForecast(Described):
     slack: float
     band: float
     tested: float
+    rates: str = ""
 
     def sentences(self) -> list[str]:
         """Return the recommendation, and the expected loss, in sentences."""
@@ -133,7 +161,7 @@ class TrainingForecast(Described):
             )
         lines.append(
             f"Forecasts from {PARTS[0]:.0%} to {PARTS[-1]:.0%} of this curve were wrong by {self.tested:.1%} in the mean. "
-            "A later change of the learning rate is not included."
+            + (self.rates or "A later change of the learning rate is not included.")
         )
         return lines
 
@@ -185,7 +213,8 @@ def stop_training(
     Parameters
     ----------
     data
-        A CSV, TSV or Parquet file with steps and validation losses, or arrays (steps, losses).
+        A CSV, TSV or Parquet file with steps and validation losses, or arrays (steps, losses) or (steps, losses, learning rates). Rows with
+        a learning rate and no loss are the plan of the later learning rates.
     end
         Step of the forecast (default: twice the last step).
     slack
@@ -207,16 +236,19 @@ def stop_training(
     for name, value in (("slack", slack), ("band", band)):
         if not 0 < value < 1:
             raise Refused(f"{name} = {value!r} is not allowed: must be above 0 and below 1")
-    source, steps, losses = _read(data, step_column, loss_column)
+    source, steps, losses, planned = _read(data, step_column, loss_column)
     last = float(steps[-1])
-    end = 2 * last if end is None else float(end)
+    if end is None:
+        end = float(planned[0][-1]) if planned is not None and planned[0][-1] > last else 2 * last
+    end = float(end)
     if not (math.isfinite(end) and end > last):
         raise Refused(f"end = {end:g} is not allowed: must be above {last:g}, the last step")
     s, loss = averaged(steps, losses)
     smooth = smoothed(s, loss)
     ahead = np.geomspace(last, end, 13)[1:]
-    miss, bias = past_errors(s, loss, end / last)
-    mean, low, high = forecast(s, loss, ahead, band)
+    rates = None if planned is None else Rates.of(*planned, last, end)
+    miss, bias = past_errors(s, loss, rates)
+    mean, low, high = forecast(s, loss, ahead, band, rates)
     wide = np.log(ahead / last) / math.log(2) * miss * abs(mean)
     half = (1 + band) / 2
     from statistics import NormalDist
@@ -240,40 +272,109 @@ def stop_training(
     elif level - mean[-1] < slack * abs(level):
         verdict, stop_at = "flat", last
     else:
-        verdict, stop_at = "continue", worth_stopping(s, loss, end, slack)
+        verdict, stop_at = "continue", worth_stopping(s, loss, end, slack, rates)
     return TrainingForecast(
         source=source, steps=steps, losses=losses, best_step=float(s[place]), best_loss=level, verdict=verdict, stop_at=stop_at, end=end,
         forecast=float(mean[-1]), low=float(least[-1]), high=float(most[-1]), ahead=ahead, expected=mean, expected_low=least,
-        expected_high=most, slack=slack, band=band, tested=bias,
+        expected_high=most, slack=slack, band=band, tested=bias, rates="" if rates is None else rates.words,
     )  # fmt: skip
 
 
 # -- fits -----------------------------------------------------------------------------------------------------------------
 
 
-def forecast(s: Array, loss: Array, ahead: Array, band: float) -> tuple[Array, Array, Array]:
-    """Return the expected losses at later steps and their band, from fits of all powers with weights from their residuals."""
+@dataclass(frozen=True)
+class Rates:
+    """Learning rates over their largest value, at all steps up to the end.
+
+    Attributes
+    ----------
+    steps, shares
+        Steps, and learning rates over their largest value.
+    words
+        A sentence on the later learning rates.
+    """
+
+    steps: Array
+    shares: Array
+    words: str
+
+    @classmethod
+    def of(cls, steps: Array, rates: Array, last: float, end: float) -> Rates | None:
+        """Return the learning rates up to the end of the forecast. The result is None if they never differ."""
+        peak = float(rates.max())
+        if steps[-1] > last:
+            later = float(rates[-1]) / peak
+            words = f"The learning rates up to step {steps[-1]:.6g} are those of the file, which end with {later:.0%} of the largest."
+            return cls(steps, rates / peak, words)
+        level = float(rates[-1])
+        if level > 0.995 * peak:
+            return None
+        grid = np.linspace(last, end, 65)[1:]
+        start = float(steps[np.flatnonzero(rates > 0.995 * peak)[-1]])
+        phase = math.pi * (grid - start) / (end - start)
+        made = LAST_RATE + (1 - LAST_RATE) * 0.5 * (1 + np.cos(phase))
+        falling = rates[-1] < rates[-1 - min(len(rates) - 1, max(1, len(rates) // 10))]
+        made = np.minimum(made, level / peak) if falling else np.full(grid.size, level / peak)
+        words = (
+            f"The learning rate is assumed to fall further, to {made[-1]:.0%} of its largest value at step {end:.6g}."
+            if falling
+            else "The learning rate is assumed to stay as it is."
+        )
+        return cls(np.append(steps, grid), np.append(rates / peak, made), words)
+
+    def area(self, at: Array) -> Array:
+        """Return the sum of the shares over the steps before `at`. Steps before the first learning rate count as steps with its value."""
+        steps, shares = np.append(0.0, self.steps), np.append(self.shares[0], self.shares)
+        total = np.append(0.0, np.cumsum(np.diff(steps) * (shares[1:] + shares[:-1]) / 2))
+        return np.asarray(np.interp(at, steps, total) + np.maximum(at - steps[-1], 0.0) * shares[-1])
+
+    def fallen(self, at: Array) -> Array:
+        """Return by how much the learning rate has fallen, as a share of its largest value. Warm-up counts as 0."""
+        peak = float(self.steps[int(np.argmax(self.shares))])
+        return np.asarray(np.where(at > peak, 1 - np.interp(at, self.steps, self.shares), 0.0))
+
+
+def forecast(s: Array, loss: Array, ahead: Array, band: float, rates: Rates | None = None) -> tuple[Array, Array, Array]:
+    """Return the expected losses at later steps and their band, from fits of all powers with weights from residuals and prior."""
     from scipy.optimize import nnls
 
     inside = s >= s[0] + START * (s[-1] - s[0])
-    x, y = s[inside] / s[-1], loss[inside]
-    later = ahead / s[-1]
-    curves, squares, parameters = [], [], []
+    y = loss[inside]
     scale = float(np.abs(y).max())
+    if rates is None:
+        x, later = s[inside] / s[-1], ahead / s[-1]
+    else:
+        unit = float(rates.area(s[-1:])[0])
+        x, later = rates.area(s[inside]) / unit, rates.area(ahead) / unit
+        fallen, further_fallen = rates.fallen(s[inside]), rates.fallen(ahead)
+    count = min(effective_count(x, y), MOST_RESIDUALS)
+    sigma = DEVIATION * scale
+    curves, squares, parameters, priors = [], [], [], []
     for power in POWERS:
         for rise in (None, *RISES):
             columns = [np.ones_like(x), x**-power] + ([] if rise is None else [x**rise])
-            table = np.column_stack(columns)
-            coefficients, norm = nnls(table, y / scale)
             further = [np.ones_like(later), later**-power] + ([] if rise is None else [later**rise])
+            table, target = np.column_stack(columns), y / scale
+            if rates is not None:  # a further row holds the prior of the gain by a lower learning rate
+                weight_of_prior = DEVIATION * math.sqrt(len(y) / count) / DECAY_GAIN_SPREAD
+                table = np.column_stack([table, -fallen])
+                table = np.vstack([table, np.append(np.zeros(table.shape[1] - 1), weight_of_prior)])
+                target = np.append(target, weight_of_prior * DECAY_GAIN)
+                further = [*further, -further_fallen]
+            coefficients, norm = nnls(table, target)
             curves.append(np.column_stack(further) @ coefficients * scale)
             squares.append((norm * scale) ** 2)
             parameters.append(3 if rise is None else 5)
-    total, residual = np.array(squares), np.array(squares).min()
-    count = effective_count(x, y)
-    fit = count * np.log(np.maximum(total, 1e-300) / max(residual, 1e-300) + 1e-12)
-    score = 0.5 * fit + 0.5 * np.array(parameters) * math.log(max(count, 2.0))
-    score = score + np.array([0.0 if size == 3 else math.log(len(RISES)) for size in parameters])
+            priors.append(
+                0.5 * (math.log(power / USUAL_POWER) / POWER_SPREAD) ** 2
+                + (0.0 if rise is None else math.log(len(RISES) / RISE_ODDS))
+            )
+    total = np.array(squares)
+    variance = max(total.min() / len(y), sigma**2)
+    score = (
+        0.5 * count * total / len(y) / variance + 0.5 * np.array(parameters) * math.log(max(count, 2.0)) + np.array(priors)
+    )
     weight = np.exp(-(score - score.min()))
     weight /= weight.sum()
     values = np.array(curves)
@@ -281,9 +382,10 @@ def forecast(s: Array, loss: Array, ahead: Array, band: float) -> tuple[Array, A
     sorted_values = np.take_along_axis(values, order, axis=0)
     below = np.cumsum(weight[order], axis=0)
     ends = [
-        sorted_values[np.argmax(below >= share, axis=0), np.arange(later.size)] for share in ((1 - band) / 2, (1 + band) / 2)
+        sorted_values[np.argmax(below >= share, axis=0), np.arange(later.size)]
+        for share in ((1 - band) / 2, 0.5, (1 + band) / 2)
     ]
-    return weight @ values, ends[0], ends[1]
+    return ends[1], ends[0], ends[2]
 
 
 def effective_count(x: Array, y: Array) -> float:
@@ -295,28 +397,28 @@ def effective_count(x: Array, y: Array) -> float:
     return max(len(y) * (1 - correlation) / (1 + correlation), 4.0)
 
 
-def past_errors(s: Array, loss: Array, factor: float) -> tuple[float, float]:
+def past_errors(s: Array, loss: Array, rates: Rates | None = None) -> tuple[float, float]:
     """Return the relative error of forecasts per doubling of the steps, and their mean error, from earlier parts of the curve."""
     tail = max(3, len(s) // 20)
     truth = float(loss[-tail:].mean())
     at = float(np.exp(np.log(s[-tail:]).mean()))
-    missed, rates = [], []
+    missed, per_doubling = [], []
     for part in PARTS:
         size = int(part * len(s))
         if size < FEWEST // 2:
             continue
-        guess = float(forecast(s[:size], loss[:size], np.array([at]), 0.9)[0][0])
+        guess = float(forecast(s[:size], loss[:size], np.array([at]), 0.9, rates)[0][0])
         missed.append(abs(guess / truth - 1))
-        rates.append(missed[-1] / math.log2(at / s[size - 1]))
+        per_doubling.append(missed[-1] / math.log2(at / s[size - 1]))
     if not missed:
         return 0.02, 0.02
-    return float(np.sqrt(np.mean(np.square(rates)))), float(np.mean(missed))
+    return float(np.sqrt(np.mean(np.square(per_doubling)))), float(np.mean(missed))
 
 
-def worth_stopping(s: Array, loss: Array, end: float, slack: float) -> float:
+def worth_stopping(s: Array, loss: Array, end: float, slack: float, rates: Rates | None = None) -> float:
     """Return the step from which twice as many steps reduce the expected loss by less than the slack, at most `end`."""
     grid = np.geomspace(s[-1], end, 40)
-    now, twice = forecast(s, loss, grid, 0.9)[0], forecast(s, loss, 2 * grid, 0.9)[0]
+    now, twice = forecast(s, loss, grid, 0.9, rates)[0], forecast(s, loss, 2 * grid, 0.9, rates)[0]
     small = np.flatnonzero(now - twice < slack * np.abs(now))
     return float(grid[small[0]]) if small.size else end
 
@@ -351,10 +453,14 @@ def noise_of(s: Array, loss: Array) -> float:
 # -- reading --------------------------------------------------------------------------------------------------------------
 
 
-def _read(data: Any, step_column: str | None, loss_column: str | None) -> tuple[str, Array, Array]:
-    """Return the name of a curve, its steps in ascending order and its losses."""
+def _read(
+    data: Any, step_column: str | None, loss_column: str | None
+) -> tuple[str, Array, Array, tuple[Array, Array] | None]:
+    """Return the name of a curve, its steps in ascending order, its losses, and all steps with a learning rate (None without any)."""
+    rates: Array | None = None
     if isinstance(data, tuple):
         source, steps, losses = "curve", np.asarray(data[0], dtype=float), np.asarray(data[1], dtype=float)
+        rates = np.asarray(data[2], dtype=float) if len(data) > 2 else None
         if steps.ndim != 1 or steps.shape != losses.shape:
             raise Refused(
                 f"steps of shape {steps.shape} and losses of shape {losses.shape} are not allowed: give two equal lengths"
@@ -375,9 +481,12 @@ def _read(data: Any, step_column: str | None, loss_column: str | None) -> tuple[
             if values is None:
                 raise Refused(f"{source}: the column {name!r} contains text and not numbers: name another column")
         steps, losses = np.asarray(read[0]), np.asarray(read[1])
+        named = [name for name in names if RATE_NAMES.search(name.strip())]
+        rates = as_floats(frame[named[0]]) if len(named) == 1 else None
+    steps = steps + 1.0 if steps.size and np.nanmin(steps) == 0 else steps
+    planned = None if rates is None else _plan(source, steps, rates)
     known = np.isfinite(steps) & np.isfinite(losses)
     steps, losses = steps[known], losses[known]
-    steps = steps + 1.0 if steps.size and steps.min() == 0 else steps
     order = np.argsort(steps, kind="stable")
     steps, losses = steps[order], losses[order]
     if steps.size < FEWEST:
@@ -389,7 +498,22 @@ def _read(data: Any, step_column: str | None, loss_column: str | None) -> tuple[
         )
     if np.ptp(losses) == 0:
         raise Refused(f"{source}: every loss is {losses[0]:g}: give losses that change")
-    return source, steps, losses
+    return source, steps, losses, planned
+
+
+def _plan(source: str, steps: Array, rates: Array) -> tuple[Array, Array] | None:
+    """Return the steps with a learning rate in ascending order, and these learning rates; None for fewer than two."""
+    if rates.shape != steps.shape:
+        raise Refused(
+            f"{source}: learning rates of shape {rates.shape} are not allowed: give one for each of {steps.size} steps"
+        )
+    known = np.isfinite(steps) & np.isfinite(rates)
+    if (rates[known] < 0).any():
+        raise Refused(f"{source}: a learning rate of {rates[known].min():g} is not allowed: must be at least 0")
+    if known.sum() < 2 or rates[known].max() == 0:
+        return None
+    order = np.argsort(steps[known], kind="stable")
+    return steps[known][order], rates[known][order]
 
 
 def _column(source: str, names: list[str], role: str, wanted: str | None, patterns: tuple[re.Pattern[str], ...]) -> str:

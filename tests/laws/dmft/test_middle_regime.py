@@ -5,7 +5,7 @@ import pytest
 
 from limitlab._core.draws import mean_and_error
 from limitlab.laws import AdiabaticGrowth, MiddleRegime
-from limitlab.laws.dmft._claims import late_energy, tensor_energies
+from limitlab.laws.dmft._claims.growth import late_energy, tensor_energies
 from limitlab.laws.dmft._spin_ascent import random_polynomial
 from references import label, reference
 

@@ -3,7 +3,7 @@
 import pytest
 
 from limitlab.lab.claims import all_claims
-from limitlab.laws.kernels import _claims as convolutional
+from limitlab.laws.kernels._claims import architectures as convolutional
 
 
 @pytest.mark.slow

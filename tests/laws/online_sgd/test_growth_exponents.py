@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from limitlab.laws import SpikedTensor, growth_exponents
-from limitlab.laws.online_sgd._claims import online_pca, phase_retrieval_fifth, student_inputs
+from limitlab.laws.online_sgd._claims.steps import online_pca, phase_retrieval_fifth, student_inputs
 from limitlab.laws.online_sgd.growth import ALLOWED, GrowthExponents, Point, fitted
 from references import reference
 

@@ -13,7 +13,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from limitlab.applied.forecast._learning import Curve, trust_word
+from limitlab.applied.forecast._learning import LIKELY, Curve, trust_word
 from limitlab.applied.forecast._nested import NestedLosses
 from limitlab.errors import Refused
 
@@ -114,10 +114,12 @@ class Answer:
         Ratio of the losses with its band.
     probability
         Probability that both values are within 10 % of the truth.
+    radius
+        Share of the truth within which both values are with probability 80 %.
     word
-        "trusted", "fair", "doubtful", or "not tested" without real fits.
+        "trusted" (radius up to 10 %), "fair" (up to 25 %), "doubtful", or "not tested" without real fits.
     reasons
-        Sentences on why the word is lower than the probability.
+        Sentences on why the word is lower than that of the radius.
     """
 
     rows: int
@@ -125,6 +127,7 @@ class Answer:
     twice: tuple[float, float, float]
     step: tuple[float, float, float]
     probability: float
+    radius: float
     word: str
     reasons: tuple[str, ...] = ()
 
@@ -143,6 +146,7 @@ class Answer:
             **shown,
             "trust": self.word,
             "probability_within_10_percent": self.probability,
+            "radius_80_percent": self.radius,
         }
 
     def doubtful(self, reason: str) -> Answer:
@@ -155,10 +159,20 @@ class Answer:
             f"{unit.text(unit.shown(losses[0]))} ({unit.band(losses[1], losses[2])})" for losses in (self.now, self.twice)
         ]
         value, _, band = words[0].partition(" ")
+        radius = "" if self.reasons or not np.isfinite(self.radius) else f", {self.near(unit)}"
         return (
             f"Now, with {count(self.rows)}{tested}: {value} {unit.words} {band}. "
-            f"With {count(2 * self.rows)}: {words[1]}. Trust: {self.word}."
+            f"With {count(2 * self.rows)}: {words[1]}. Trust: {self.word}{radius}."
         )
+
+    def near(self, unit: Unit) -> str:
+        """Return the radius in words. Values that rise are compared by their distance from the best value."""
+        what = "distance from 1 " if unit.rising else ""
+        return f"{what}within {self.percent()} with probability {LIKELY:.0%}"
+
+    def percent(self) -> str:
+        """Return the radius in per cent, rounded up."""
+        return f"{np.ceil(100 * self.radius):.0f}%"
 
 
 def from_posterior(curve: Curve, rows: int, band: float, unit: Unit) -> Answer:
@@ -167,20 +181,22 @@ def from_posterior(curve: Curve, rows: int, band: float, unit: Unit) -> Answer:
     logs = curve.draws([rows, 2 * rows])
     steps = np.exp(np.quantile(logs[:, 1] - logs[:, 0], [0.5, (1 - band) / 2, (1 + band) / 2]))
     probability = float(curve.right([rows, 2 * rows], unit.power).min())
+    radius = float(curve.radius([rows, 2 * rows], unit.power).max())
     now, twice = ((float(middle[i]), float(low[i]), float(high[i])) for i in (0, 1))
     return Answer(
-        rows, now, twice, (float(steps[0]), float(steps[1]), float(steps[2])), probability, trust_word(probability)
+        rows, now, twice, (float(steps[0]), float(steps[1]), float(steps[2])), probability, radius, trust_word(radius)
     )
 
 
-def trust_sentence(answer: Answer, curve: Curve, fits: int) -> str:
+def trust_sentence(answer: Answer, curve: Curve, fits: int, unit: Unit) -> str:
     """Return a sentence on how reliable the answer is, and why."""
-    largest = int(curve.measured.sizes[-1])
-    words = (
-        f"Trust ({answer.word}): the probability that both numbers are within 10% of the truth is about {answer.probability:.0%}, "
-        f"from {fits} real fits to {int(curve.measured.sizes[0])} to {largest} rows."
+    sizes = f"{fits} real fits to {int(curve.measured.sizes[0])} to {int(curve.measured.sizes[-1])} rows"
+    if answer.reasons:
+        return " ".join([f"Trust ({answer.word}), after {sizes}.", *answer.reasons])
+    what = "the distances of both numbers from 1 are" if unit.rising else "both numbers are"
+    return (
+        f"Trust ({answer.word}): {what} within {answer.percent()} of the truth with probability {LIKELY:.0%}, from {sizes}."
     )
-    return " ".join([words, *answer.reasons])
 
 
 def advice_sentence(answer: Answer, unit: Unit, count: Callable[[float], str], worthwhile: float) -> str:
@@ -242,7 +258,8 @@ def needed_rows(
     """
     loss = checked_error(unit, wanted)
     most = 1000.0 * rows
-    grid = np.unique(np.round(np.geomspace(2, most, 800)))
+    least = float(curve.measured.sizes[0])
+    grid = np.unique(np.round(np.geomspace(least, most, 800)))
     middle = curve.quantiles(grid, [0.5])[0]
     low, high = curve.samples_for(loss, most, [(1 - band) / 2, (1 + band) / 2])
     shown = unit.text(wanted)
@@ -255,11 +272,18 @@ def needed_rows(
         }  # fmt: skip
     n = float(grid[int((middle <= loss).argmax())])
     ends = (
-        f"{band:.0%} interval {low:.0f} to {high:.0f}"
+        f"{band:.0%} interval {'at most ' if low <= least else ''}{low:.0f} to {high:.0f}"
         if np.isfinite(high)
         else f"at least {low:.0f} with probability {(1 + band) / 2:.0%}"
+        if low > least
+        else f"and with probability {(1 - band) / 2:.0%} more than {count(most)}"
     )
     beyond = " (extrapolated)" if n > rows else ""
+    if n <= least:
+        return {
+            "n": n, "low": None, "high": None if np.isinf(high) else float(high), "extrapolated": False,
+            "sentence": f"{what} needs at most {count(n)}, which is the smallest real fit.",
+        }  # fmt: skip
     return {
         "n": n, "low": float(low), "high": None if np.isinf(high) else float(high), "extrapolated": bool(n > rows),
         "sentence": f"{what} needs about {count(n)}{beyond}, {ends}.",

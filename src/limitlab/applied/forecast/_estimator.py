@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from limitlab._core.declaration import VOCABULARY, Observable
 from limitlab._core.page import Page, Table, html
 from limitlab._core.results import package_version
+from limitlab.applied.forecast._clusters import grouped_rows
 from limitlab.applied.forecast._curves import Ensemble, Errors, Population, approximation_error, noise_floor
 from limitlab.applied.forecast._fitting import (
     Decomposition,
@@ -173,6 +174,7 @@ def posterior_curve(made: xr.Dataset, curve: Curve, kind: str, band: float, rows
         "power_law": 1 - law if rising else law,
         "trust": np.array(curve.trust(samples)),
         "right": curve.right(samples),
+        "radius": curve.radius(samples),
         "extrapolated": samples > (rows if largest >= 0.5 * rows else largest),
     }
     for key, entry in values.items():
@@ -180,6 +182,7 @@ def posterior_curve(made: xr.Dataset, curve: Curve, kind: str, band: float, rows
     made["value"].attrs["long_name"] = kind
     made["step"].attrs["long_name"] = "loss over its value at N"
     made["right"].attrs["long_name"] = "probability that the value is within 10 % of the truth"
+    made["radius"].attrs["long_name"] = "share of the truth within which the value is with probability 80 %"
     return made.assign_attrs(metric=kind, band=band, population=int(rows), largest_fit=int(largest))
 
 
@@ -333,7 +336,8 @@ class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
             `step` is the ratio of the loss to its value at N, with its band `step_low` and `step_high`. The loss is the metric itself, or
             one minus it for "accuracy" and "auc". `power_law` is the least-squares power law through real fits, and `law_value` the value
             of the law (for the mean square). `trust` is the reliability of the value, `extrapolated` whether n is at least N, and `ridge`
-            the ridge of the law. With real fits, `right` is the probability that the value is within 10 % of the truth, and `extrapolated`
+            the ridge of the law. With real fits, `right` is the probability that the value is within 10 % of the truth, `radius` is the
+            share of the truth within which the value is with probability 80 %, and `extrapolated`
             is whether n is above N or, for large data, above the largest real fit. The mean square has the variables
             `test_error`, `test_error_low`, `test_error_high`, `law_error` (without the correction for leverages), `train_error`,
             `degrees_of_freedom` and `effective_ridge`.
@@ -390,9 +394,12 @@ class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
         kind = self._metric(metric)
         name = "error" if kind == "accuracy" else kind
         losses = self._losses(ridge, name == "auc", sizes, seconds)
-        curve = posterior(losses.measurement(name), self.random_state, rising=losses.kind == "time", odds=name == "error")
-        curve = replace(curve, largest=np.inf if name == "mse" else 1.0, shift=self._selection(name))
-        if name not in THEORY_WEIGHT or self.splits_.kind != "rows" or isinstance(self._population, Ensemble):
+        grouped = losses.kind == "rows" and self._rows_in_groups()
+        curve = posterior(
+            losses.measurement(name), self.random_state, rising=losses.kind == "time", odds=name == "error", grouped=grouped
+        )
+        curve = replace(curve.shifted(self._selection(name)), largest=np.inf if name == "mse" else 1.0)
+        if name not in THEORY_WEIGHT or self.splits_.kind != "rows" or grouped or isinstance(self._population, Ensemble):
             return curve
         rows = float(len(self.targets_))
 
@@ -425,6 +432,14 @@ class Forecast(RegressorMixin, Decomposition):  # type: ignore[misc]
                 clock.perf_counter() + seconds, area,
             )  # fmt: skip
         return known
+
+    def _rows_in_groups(self) -> bool:
+        """Return whether the rows come in groups of similar rows. This is computed at first use and cached."""
+        if "grouped" not in self._real_fits:
+            self._real_fits["grouped"] = (
+                self.X_fit_ is not None and self.kernel != "precomputed" and grouped_rows(self.X_fit_)
+            )
+        return bool(self._real_fits["grouped"])
 
     def _selection(self, name: str) -> float:
         """Return the correction of the logarithm of the error for the choice of the kernel by the same data."""

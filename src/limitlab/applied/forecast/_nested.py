@@ -80,7 +80,7 @@ class Splits:
         largest = min(room) if self.kind != "time" else max(room)
         sizes = nested_sizes(min(largest, most), count)
         more = np.round(np.asarray(extra, dtype=float))
-        more = more[(more >= sizes[0]) & (more <= sizes[-1])]
+        more = more[(more >= min(8, sizes[0])) & (more <= sizes[-1])]
         return np.unique(np.append(sizes, more))
 
 
@@ -238,6 +238,8 @@ class NestedLosses:
         Number of test rows over number of training rows of the largest fits.
     least
         Smallest loss that the test sets can resolve.
+    events
+        Number of tested rows of the rarest class at every size, for the area under the curve; None otherwise.
     last
         Losses of the rows in the last split, for splits in time, with shape (names, sizes, rows), and the number of their tests.
     """
@@ -252,6 +254,7 @@ class NestedLosses:
     share: float = 0.1
     least: float = 0.0
     last: tuple[Array, Array] | None = None
+    events: Array | None = None
 
     def fits(self) -> int:
         """Return the number of fits."""
@@ -262,6 +265,10 @@ class NestedLosses:
         at, labels = self.names.index(name), name == "error"
         if self.kind == "time":
             return self._in_time(at, labels)
+        if name == "auc" and self.events is not None:
+            enough = self.events >= min(FEWEST_EVENTS, self.events.max())
+            made = from_splits(self.sizes, self.means[at], self.share, self.least, self.events)
+            return made.only(np.flatnonzero(enough)) if enough.sum() > 1 else made
         if self.losses is None or name == "auc":
             return from_splits(self.sizes, self.means[at], self.share, self.least)
         return from_rows(self.sizes, self.losses[at], self.tested, self.means[at], labels)
@@ -440,13 +447,16 @@ def kernel_losses(
             last[0][:rows, j, outside] += each
             last[1][j, outside] += 1
 
+    rare = rare_rows(targets) if area else np.zeros(total, dtype=bool)
+    rarest = int(rare.sum())
     best_before, before = 1e-3, int(np.searchsorted(RIDGE_GRID, 1e-3))
     for j, size in enumerate(sizes.astype(int)):
         grid = RIDGE_GRID if ridge_at is None else np.zeros(1)
         cheap = _few_features(source, X)
         order = np.arange(len(splits.splits))
-        if not cheap and order.size > most_fits(size):  # the last split is the latest of splits in time
-            order = np.unique(np.round(np.linspace(0, order.size - 1, most_fits(size))).astype(int))
+        most = max(most_fits(size), FITS_OF_EVENTS) if area and rarest < FEW_EVENTS else most_fits(size)
+        if not cheap and order.size > most:  # the last split is the latest of splits in time
+            order = np.unique(np.round(np.linspace(0, order.size - 1, most)).astype(int))
         for s in order.tolist():
             split = splits.splits[s]
             if size > len(split.train):
@@ -494,11 +504,29 @@ def kernel_losses(
         [float(np.exp(np.mean(np.log(np.maximum(values, 1e-300))))) for values, held in zip(ridges, at, strict=True) if held]
     )
     share = float(np.mean([len(split.test) / len(split.train) for split in splits.splits]))
-    ones = np.minimum((targets > 0).sum(axis=0), (targets <= 0).sum(axis=0)).min() if labels else 0
     return NestedLosses(
         splits.kind, sizes[at], losses[:, at], tested[at], means[:, at], names, centre, share,
-        0.5 / max(float(ones), 1.0) if area else 0.0, (last[0][:, at], last[1][at]) if splits.kind == "time" else None,
+        0.5 / max(float(rarest), 1.0) if area else 0.0, (last[0][:, at], last[1][at]) if splits.kind == "time" else None,
+        (tested[at][:, rare] > 0).sum(axis=1).astype(float) if area else None,
     )  # fmt: skip
+
+
+FEWEST_EVENTS = 5
+"""Sizes at which fewer rows of the rarest class were tested are left out of the curve of the area under the curve."""
+
+FEW_EVENTS, FITS_OF_EVENTS = 50, 5
+"""Number of rows of the rarest class below which at least the second number of fits is made at every size."""
+
+
+def rare_rows(targets: Array) -> NDArray[np.bool_]:
+    """Return which rows belong to the rarest class.
+
+    >>> rare_rows(np.array([[1.0], [-1.0], [-1.0]])).tolist()
+    [True, False, False]
+    """
+    positive = targets > 0 if targets.shape[1] == 1 else targets > 0.5
+    sides = np.column_stack([positive, ~positive]) if targets.shape[1] == 1 else positive
+    return np.asarray(sides[:, int(np.argmin(np.where(sides.any(axis=0), sides.sum(axis=0), len(sides) + 1)))])
 
 
 def _few_features(source: Any, X: Array) -> bool:

@@ -521,7 +521,7 @@ def forecast_model(
     )  # fmt: skip
     needed = needed_rows(curve, made.unit, error, total, count_words, band) if error is not None else None
     return ModelForecast(
-        estimator, data, shown, answer, made.unit, curve, trust_sentence(answer, curve, losses.fits()), needed
+        estimator, data, shown, answer, made.unit, curve, trust_sentence(answer, curve, losses.fits(), made.unit), needed
     )
 
 

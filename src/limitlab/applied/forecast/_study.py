@@ -40,7 +40,7 @@ from limitlab.applied.forecast._estimator import FIT_SECONDS, Forecast, posterio
 from limitlab.applied.forecast._fitting import is_classification
 from limitlab.applied.forecast._nested import RIDGE_GRID, NestedLosses
 from limitlab.applied.forecast._own_model import ModelForecast, forecast_model, parse_estimator, scoring_of
-from limitlab.applied.forecast._suspicions import baseline_words, default_metric, suspicions
+from limitlab.applied.forecast._suspicions import Dependence, Leak, baseline_words, default_metric, no_skill, suspicions
 from limitlab.applied.forecast._trust import (
     WORTHWHILE,
     ForecastWarning,
@@ -59,6 +59,9 @@ if TYPE_CHECKING:
 
 
 Array = NDArray[Any]
+
+LEAKING = "A column determines the target (see the warning), so the forecast may not hold where this column is not known."
+"""Reason for doubt if a column determines the target."""
 
 FEW = 4
 """Largest number of sizes of the option `n` at which there are real fits in addition to the usual sizes."""
@@ -340,14 +343,17 @@ def forecast_study(
         warnings.simplefilter("always", ForecastWarning)
         tell(f"reading {file.name}")
         table = read_table(file, target, "classification" if classify else task, rows, seed, test_file, groups, time)
+        doubts = suspicions(table, target, "classification" if classify else task, groups, time)
+        reasons = [LEAKING] if any(isinstance(line, Leak) for line in doubts) else []
+        random = ", on random rows" if any(isinstance(line, Dependence) for line in doubts) else ""
         if estimator is None:
             check_metric(table.labels)
         else:
             tell("fitting the model at a few sizes")
             made = model_study(
-                table, estimator, n, scoring or metric, time is not None, splits, band, error, seconds, jobs, seed, target
-            )
-            doubts = suspicions(table, target, "classification" if classify else task, groups, time, made.curve)
+                table, estimator, n, scoring or metric, time is not None, splits, band, error, seconds, jobs, seed, target,
+                reasons, random,
+            )  # fmt: skip
             return replace(made, source=file.name, kernel=str(model), warnings=[*made.warnings, *doubts])
         total = len(table.X)
         tell(f"decomposing {total} rows")
@@ -368,16 +374,18 @@ def forecast_study(
         if fits:
             tell("making real fits")
             parts = real_study(
-                forecast, table, kind, unit, n, ridge, band, error, count, backtest, in_time, time is not None, seconds
-            )
+                forecast, table, kind, unit, n, ridge, band, error, count, backtest, in_time, time is not None, seconds,
+                reasons, random,
+            )  # fmt: skip
         else:
             parts = law_study(forecast, table, kind, unit, n, ridge, band, error, count, backtest, in_time)
         gap = forecast.check_gap(table.X_test, table.y_test) if test_file is not None else None
     remarks = list(dict.fromkeys(str(entry.message) for entry in caught if issubclass(entry.category, ForecastWarning)))
     if left_out:
         remarks.append(f"{', '.join(left_out)} would have started after {seconds:g} seconds and are left out")
-    remarks += suspicions(table, target, "classification" if classify else task, groups, time, parts["curve"])
-    parts["level"] = " ".join(filter(None, (parts["level"], baseline_words(table))))
+    remarks += doubts
+    skill = no_skill(table, parts["answer"].now, kind, unit, target, time is not None)
+    parts["level"] = " ".join(filter(None, (skill, parts["level"], baseline_words(table))))
     return ForecastStudy(
         source=file.name,
         target=target,
@@ -436,6 +444,8 @@ def real_study(
     in_time: Callable[[str], bool],
     timed: bool,
     seconds: float | None,
+    reasons: list[str],
+    random: str,
 ) -> dict[str, Any]:
     """Return the parts of a study whose curve is the posterior of real fits."""
     total, limit = len(table.X), FIT_SECONDS if seconds is None else max(seconds, 1.0)
@@ -453,6 +463,8 @@ def real_study(
     counts = default_counts(total, losses.sizes) if n is None else np.unique(asked)
     made = posterior_curve(base_curve(model, counts, ridge, losses), curve, kind, band, total)
     answer = from_posterior(curve, total, band, unit)
+    for reason in reasons:
+        answer = answer.doubtful(reason)
     clashes = contradictions(made, curve, band)
     for size, real, value in clashes[-1:]:
         answer = answer.doubtful(
@@ -465,10 +477,10 @@ def real_study(
             "More than half of the squared error comes from 1% of the rows, so its mean is not reliable. "
             "A logarithm or ranks of the target may help."
         )
-    drift, reason = drift_sentence(model, losses, name, unit) if timed else (None, None)
-    if reason is not None:
-        answer = answer.doubtful(reason)
-    where = {"groups": ", on new groups", "time": ", on later rows"}.get(model.splits_.kind, "")
+    drift, change = drift_sentence(model, losses, name, unit) if timed else (None, None)
+    if change is not None:
+        answer = answer.doubtful(change)
+    where = {"groups": ", on new groups", "time": ", on later rows"}.get(model.splits_.kind, random)
     others = {}
     if table.labels and kind in ("error", "accuracy", "auc") and in_time("the other metrics"):
         empty = xr.Dataset(coords={"n": counts})
@@ -480,7 +492,7 @@ def real_study(
     if table.labels:
         wrong = model.posterior("error", ridge, extra, limit).quantiles([total, 2 * total], [0.5])[0]
         label_gain = {"now": float(wrong[0]), "twice": float(wrong[1])}
-    trust = [trust_sentence(answer, curve, losses.fits())]
+    trust = [trust_sentence(answer, curve, losses.fits(), unit)]
     if made.extrapolated.values.any():
         largest = int(losses.sizes[-1])
         words = (
@@ -514,6 +526,8 @@ def widened(made: xr.Dataset, gap: float, unit: Unit) -> xr.Dataset:
     loss = 1 - made.value if unit.rising else made.value
     ends = [loss * np.exp(-gap), loss * np.exp(gap)]
     low, high = (1 - ends[1], 1 - ends[0]) if unit.rising else ends
+    if unit.rising or unit.percent:
+        low, high = low.clip(0, 1), high.clip(0, 1)
     return made.assign(low=np.minimum(made.low, low), high=np.maximum(made.high, high))
 
 
@@ -553,7 +567,7 @@ def law_study(
     ]
     now, twice = ((row[0], min(row[1:]), max(row[1:])) for row in losses)
     step = tuple(float(ends[name][1]) for name in ("step", "step_low", "step_high"))
-    answer = Answer(total, now, twice, step, float("nan"), "not tested")  # type: ignore[arg-type]
+    answer = Answer(total, now, twice, step, float("nan"), float("nan"), "not tested")  # type: ignore[arg-type]
     others = {}
     if table.labels and in_time("the other metrics"):
         others = {
@@ -631,7 +645,7 @@ def measured_points(losses: NestedLosses, total: int) -> xr.Dataset:
 
 def model_study(
     table: Table, estimator: Any, n: Any, scoring: Any, timed: bool, splits: int, band: float, error: float | None,
-    seconds: float | None, jobs: int | None, seed: int, target: str,
+    seconds: float | None, jobs: int | None, seed: int, target: str, reasons: list[str], random: str,
 ) -> ForecastStudy:  # fmt: skip
     """Return the study of an estimator of scikit-learn."""
     if splits == 0:
@@ -647,14 +661,19 @@ def model_study(
         FIT_SECONDS if seconds is None else seconds, jobs, seed,
     )  # fmt: skip
     count = counter(table, total)
-    where = ", on later rows" if timed else ", on new groups" if table.groups is not None else ""
+    where = ", on later rows" if timed else ", on new groups" if table.groups is not None else random
     names = {"value": "value", "standard_error": "value_standard_error"}
     checks = result.measured.rename(names).expand_dims(ridge=[0], axis=1)
+    answer, trust = result.answer, result.trust
+    for reason in reasons:
+        answer = answer.doubtful(reason)
+        trust = trust_sentence(answer, result.posterior, int(result.measured.attrs["fits"]), made.unit)
+    skill = no_skill(table, answer.now, made.name, made.unit, target, timed)
     return ForecastStudy(
         source="", target=target, table=table, model=estimator, kernel="", curve=result.curve.assign_attrs(shown=True), unit=made.unit,
-        answer=result.answer, others={}, checks=checks, gains=None, label_gain=None, needed=result.needed, trust=[result.trust], gap=None,
-        warnings=[], level=result.answer.sentence(made.unit, count, where),
-        advice=advice_sentence(result.answer, made.unit, count, WORTHWHILE), drift=None, exponent=float(-np.log2(result.answer.step[0])),
+        answer=answer, others={}, checks=checks, gains=None, label_gain=None, needed=result.needed, trust=[trust], gap=None,
+        warnings=[], level=" ".join(filter(None, (skill, answer.sentence(made.unit, count, where)))),
+        advice=advice_sentence(answer, made.unit, count, WORTHWHILE), drift=None, exponent=float(-np.log2(answer.step[0])),
         groups=None if table.groups is None else int(np.unique(table.groups).size),
     )  # fmt: skip
 

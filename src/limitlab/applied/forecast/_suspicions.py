@@ -4,7 +4,7 @@ Each check looks at the columns as they are in the file, before they become inpu
 
 - A column determines the target (`leaks`), alone, by its missing values, or together with a few other columns as an exact sum.
 - A column contains dates and the option `time` is not given (`dates`).
-- A column contains repeated identifiers and the option `groups` is not given (`identifiers`).
+- A column contains repeated identifiers and the option `groups` is not given (`identifiers`), or rows are similar in groups.
 - A column of whole numbers contains codes whose order has no meaning (`codes`).
 - The labels are ordered, or a target that is taken as numbers contains only a few different values (`target_kind`).
 - Few rows hold most of the variance of the target (`heavy_tails`), or one class is rare (`imbalance`).
@@ -23,9 +23,11 @@ from itertools import permutations
 from typing import Any
 
 import numpy as np
-import xarray as xr
 from numpy.typing import NDArray
 
+from limitlab.applied.forecast._answer import Unit
+from limitlab.applied.forecast._clusters import grouped_rows
+from limitlab.applied.forecast._nested import TIME_FOLDS
 from limitlab.applied.forecast.tables import Table, as_floats, days_of, numbers_of
 
 Floats = NDArray[np.float64]
@@ -35,6 +37,12 @@ MOST_ROWS = 20_000
 
 MOST_COLUMNS = 5_000
 """Largest number of columns that the checks read."""
+
+GROUPS_WITHOUT_COLUMN = (
+    "The rows come in groups of similar rows, such as several rows of each patient, and no column names the groups. If the model will "
+    "predict new groups, add a column with the group of each row and give --groups; errors on new groups may be larger."
+)
+"""Sentence on groups that no column names."""
 
 LEAK_SHARE = 0.005
 """A single column leaks if it leaves at most this share of the variance of the target."""
@@ -72,6 +80,18 @@ CODE_SHARE, CODE_DISORDER, CODE_LEVEL = 0.05, 0.6, 1e-8
 The means of its values hold this share of the variance of the target, neighbouring values are this much as different as distant ones, and
 the F test of the means has a smaller p-value.
 """
+
+
+class Dependence(str):
+    """A sentence on rows that depend on each other, such as those of one day or of one patient."""
+
+    __slots__ = ()
+
+
+class Leak(str):
+    """A sentence on a column that determines the target."""
+
+    __slots__ = ()
 
 
 def words_of(text: str) -> frozenset[str]:
@@ -121,7 +141,6 @@ def suspicions(
     task: str = "auto",
     groups: str | None = None,
     time: str | None = None,
-    curve: xr.Dataset | None = None,
 ) -> list[str]:
     """Return sentences on defects of a table that make its forecast misleading. The list is empty for most tables.
 
@@ -131,8 +150,6 @@ def suspicions(
         The prepared table, with the columns of the file in `raw`.
     target, task, groups, time
         The options of the forecast.
-    curve
-        The learning curve. Without it, the comparison with a prediction that uses no column is left out.
     """
     sentences: list[str] = []
     if table.raw is not None and target in table.raw.columns:
@@ -143,15 +160,15 @@ def suspicions(
         sentences += leaking.values()
         others = [name for name in inputs if name not in leaking]
         if time is None:
-            sentences += dates(frame, others)
+            sentences += map(Dependence, dates(frame, others))
         repeated = identifiers(frame, others) if groups is None else {}
-        sentences += repeated.values()
+        sentences += map(Dependence, repeated.values())
+        if groups is None and time is None and not repeated and grouped_rows(table.X):
+            sentences.append(Dependence(GROUPS_WITHOUT_COLUMN))
         sentences += codes(frame, [name for name in others if name not in repeated], indicators)
         sentences += target_kind(table, frame[target], target, task)
     sentences += heavy_tails(table, target)
     sentences += imbalance(table, target)
-    if curve is not None:
-        sentences += no_skill(table, curve, target)
     return sentences
 
 
@@ -187,7 +204,7 @@ def level_codes(values: Any) -> NDArray[np.int64]:
 # -- columns that determine the target ------------------------------------------------------------------------------------
 
 
-def leaks(frame: Any, inputs: list[Any], y: Floats, indicators: Floats, labels: bool, target: str) -> dict[Any, str]:
+def leaks(frame: Any, inputs: list[Any], y: Floats, indicators: Floats, labels: bool, target: str) -> dict[Any, Leak]:
     """Return a sentence for every column that determines the target."""
     sentences: dict[Any, str] = {}
     numeric: dict[Any, Floats] = {}
@@ -222,7 +239,7 @@ def leaks(frame: Any, inputs: list[Any], y: Floats, indicators: Floats, labels: 
                 "columns, the forecast has no meaning; leave them out."
             )
     return {
-        name: text[0].upper() + text[1:] if text.startswith(("a sum", "whether")) else text
+        name: Leak(text[0].upper() + text[1:] if text.startswith(("a sum", "whether")) else text)
         for name, text in sentences.items()
     }
 
@@ -654,22 +671,58 @@ def imbalance(table: Table, target: str) -> Iterator[str]:
         yield f"{target} is imbalanced: {words} The share of wrong labels says little, so AUC is the default metric."
 
 
-def no_skill(table: Table, curve: xr.Dataset, target: str) -> Iterator[str]:
-    """Yield a sentence if the forecast with all rows is not better than a prediction that uses no column."""
-    at = int(np.argmin(np.abs(curve.n.values - len(table.X))))
-    metric = str(curve.attrs["metric"])
-    value = float(curve.value[at])
-    worst = float(curve["low" if metric in ("accuracy", "auc") else "high"][at]) if "low" in curve else value
-    if metric == "mse" and not table.labels:
-        poor, words = max(value, worst) >= 1 or value > ALMOST_ALL, f"the mean of {target}"
-    elif metric == "auc":
-        poor, words = min(value, worst) <= 0.5, "a guess (AUC 0.5)"
-    elif metric in ("error", "accuracy"):
-        labels, counts = class_counts(table)
-        base = 1 - float(counts[-1] / counts.sum())
-        wrong = worst if metric == "error" else 1 - worst
-        poor, words = wrong >= base, f"always {str(labels[-1])!r} ({base:.1%} wrong labels)"
-    else:
-        return
-    if poor:
-        yield f"No skill is shown: with {len(table.X)} rows the error is not clearly below that of {words}."
+def baseline(table: Table, kind: str, target: str, later: bool = False) -> tuple[float, str] | None:
+    """Return the loss of a prediction that uses no column, and its words. The result is None for losses without such a prediction.
+
+    For numbers this is the error of the mean of the other rows, leave one out, which is (N + 1) / (N - 1) of the variance. With `later`
+    the prediction uses the rows before the last block of a test in time, and its loss is that on this block.
+    """
+    y = np.asarray(table.y)
+    rows = len(y)
+    block = rows // (TIME_FOLDS + 1) if later else 0
+    before, test = (y[:-block], y[-block:]) if block else (y, y)
+    if kind in ("mse", "mae") and not table.labels:
+        before, test = before.astype(float), test.astype(float)
+        if kind == "mae":
+            return float(np.abs(test - np.median(before)).mean()), f"the median of {target} alone"
+        least = float(((test - before.mean()) ** 2).mean())
+        return least * (1.0 if block else (rows + 1) / (rows - 1)), f"the mean of {target} alone"
+    if not table.labels or kind not in ("error", "accuracy", "auc", "log_loss"):
+        return None
+    if kind == "auc":
+        return 0.5, "a guess"
+    labels, counts = np.unique(before, return_counts=True)
+    if kind == "log_loss":
+        shares = dict(zip(labels.tolist(), (counts / counts.sum()).tolist(), strict=True))
+        return float(
+            -np.mean([np.log(shares.get(label, 1e-15)) for label in test.tolist()])
+        ), "the shares of the labels alone"
+    most = labels[int(np.argmax(counts))]
+    return float(np.mean(test != most)), f"always {str(most)!r}"
+
+
+def no_skill(table: Table, loss: tuple[float, float, float], kind: str, unit: Unit, target: str, later: bool = False) -> str:
+    """Return a sentence if the forecast with all rows is not clearly better than a prediction that uses no column.
+
+    Parameters
+    ----------
+    table
+        The prepared table.
+    loss
+        Loss with all rows, and its band.
+    kind
+        Name of the loss.
+    unit
+        How the loss is shown.
+    target
+        The column to predict.
+    later
+        Whether the tests use later rows.
+    """
+    known = baseline(table, kind, target, later)
+    if known is None:
+        return ""
+    least, words = known
+    if max(loss[0], loss[2]) < least and not (kind == "mse" and loss[0] > ALMOST_ALL * least):
+        return ""
+    return f"No skill is shown: {words} gives {unit.text(unit.shown(least))} {unit.words}."

@@ -393,6 +393,8 @@ class ScalingFit:
         def embed(value: float, free: Array) -> tuple[Array, Array]:  # free: E, v, a, b
             E, v, a, b = free
             n, d = value - runs.centre_n, product - value - runs.centre_d
+            if min(a, b) < form.LOWEST:  # outside the bounds, so `minimised` rejects the step
+                return np.array([E, v, v, a, b]), np.zeros((5, 4))
             whole = np.array([E, v + a * n - b * d + math.log(b / a), v, a, b])
             inner = np.zeros((5, 4))
             inner[0, 0] = inner[2, 1] = inner[3, 2] = inner[4, 3] = inner[1, 1] = 1.0
@@ -498,7 +500,8 @@ class ScalingFit:
             warnings.append(
                 f"The table hardly separates the two terms (condition {self.condition:.0f}). Add runs with another D/N."
             )
-        counts = np.unique(self.runs.n.round(9), return_counts=True)[1]
+        pairs = np.unique(np.column_stack([self.runs.n, self.runs.d]).round(9), axis=0)
+        counts = np.unique(pairs[:, 0], return_counts=True)[1]
         if counts.max() > CURVE:
             warnings.append(
                 f"One N has {counts.max()} values of D. If they are points of one training curve, their errors are correlated and "
@@ -509,8 +512,11 @@ class ScalingFit:
         test = self.lack_of_fit
         if test is not None and test.p_value < SUSPICIOUS and test.misfit > 1e-6 and not self.interaction:
             size = f"The form misses structure of {100 * test.misfit:.2g} % of the loss (F = {test.statistic:.3g})"
-            factor = f". A product term changes the optimal N at 100 times the largest compute by a factor {self.form_error():.3g}"
-            warnings.append(size + (factor if self.separable else "") + ". Do not extrapolate the additive form.")
+            change = self.form_error() if self.separable else 1.0
+            factor = f". A product term changes the optimal N at 100 times the largest compute by a factor {change:.3g}"
+            warnings.append(
+                size + (factor if abs(math.log(change)) > 0.005 else "") + ". Do not extrapolate the additive form."
+            )
         if self.replicate_sd is not None and self.residual_sd > 2 * self.replicate_sd:
             warnings.append(
                 f"Residuals ({self.residual_sd:.2g}) exceed the replicate noise ({self.replicate_sd:.2g}), so the form is not exact."

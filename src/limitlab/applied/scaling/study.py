@@ -6,8 +6,10 @@ docs/theory/scaling_fit.md derives the formulas.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -58,21 +60,24 @@ def read_runs(path: Path, **named: str | None) -> RunTable:
     """
     import pandas as pd
 
-    frame = pd.read_csv(path, sep=None, engine="python", comment="#", skipinitialspace=True)
-    columns = {str(name).strip().lower(): str(name) for name in frame.columns}
+    # a comment is a whole line, because names of runs and colours contain the character too
+    lines = [line for line in Path(path).read_text(encoding="utf-8-sig").splitlines() if not line.lstrip().startswith("#")]
+    frame = pd.read_csv(StringIO("\n".join(lines)), sep=None, engine="python", skipinitialspace=True)
+    columns = {re.sub(r"[ _]+", "_", str(name).strip().lower()): str(name) for name in frame.columns}
 
     def column(role: str) -> Array | None:
         wanted = named.get(role)
-        if wanted is not None and wanted.lower() not in columns:
-            raise Refused(f"{path.name} has no column {wanted!r}: its columns are {', '.join(map(str, frame.columns))}")
-        name = wanted.lower() if wanted is not None else next((usual for usual in USUAL[role] if usual in columns), None)
+        wanted = None if wanted is None else re.sub(r"[ _]+", "_", wanted.strip().lower())
+        if wanted is not None and wanted not in columns:
+            raise Refused(f"{path.name} has no column {named[role]!r}: its columns are {', '.join(map(str, frame.columns))}")
+        name = wanted if wanted is not None else next((usual for usual in USUAL[role] if usual in columns), None)
         if name is None:
             return None
         numbers = pd.to_numeric(frame[columns[name]], errors="coerce").to_numpy(dtype=float)
         if np.isnan(numbers).any():
             row = int(np.flatnonzero(np.isnan(numbers))[0])
             raise Refused(
-                f"column {columns[name]!r} of {path.name} does not contain a number in row {row + 1}: {frame[columns[name]][row]!r}"
+                f"column {columns[name]!r} of {path.name} does not contain a number in row {row + 1}: {str(frame[columns[name]][row])!r}"
             )
         return numbers
 

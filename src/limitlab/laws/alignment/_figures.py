@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from numpy.typing import NDArray
 
 from limitlab.lab import compare
 from limitlab.lab.judging import extrapolated
@@ -15,6 +16,8 @@ from limitlab.laws.alignment.mixture import MATRICES, MixtureAlignment
 from limitlab.laws.alignment.xor import XorAlignment, announce, second_layer_path
 from limitlab.plotting.along import along
 from limitlab.plotting.style import COLOURS, finish, legend_of_styles, new_figure, simulation_points, theory_line
+
+Array = NDArray[np.float64]
 
 MATRIX_NAMES = {"hessian": "Hessian", "gradient": "gradient"}
 
@@ -195,6 +198,78 @@ def alignment_layers(quick: bool = True) -> Figure:
     return figure
 
 
+def alignment_entries(quick: bool = True) -> Figure:
+    """Entries of the weights of one class, and of the ten top eigenvectors of its blocks of Hessian and gradient matrix."""
+    from limitlab.laws.alignment._softmax_sgd import block_eigenpairs, draw_mixture, weights_of
+
+    figure, (left, middle, right) = new_figure(columns=3, width=4.8)
+    size = 500  # as in the source: the means are e_(50 i), and the weights are those after 50 d steps
+    law = MixtureAlignment(times=(50.0,))
+    draw = law.draw(size, 1)
+    x = law.train(draw, np.array([50.0]))[0]
+    order = np.empty(size, dtype=int)  # coordinate 50 i has the place of the i-th mean
+    means = 50 * np.arange(1, 11) - 1
+    order[means], order[np.setdiff1d(np.arange(size), means)] = np.arange(10), np.arange(10, size)
+    left.vlines(np.arange(1, size + 1), 0, x[0][order], color=COLOURS[0], linewidth=1)
+    left.axhline(0.0, color="grey", linewidth=0.8)
+    finish(left, "coordinate", "entry of $x^1$", "weights of the first class", legend=False)
+    count = (200 if quick else 400) * size
+    points, classes = draw_mixture(draw.rng, np.eye(10, size), np.full(10, 0.1), law.snr**-0.5, count, single=True)
+    for axes, matrix, name in ((middle, MATRICES[0], "H"), (right, MATRICES[1], "G")):
+        vectors = block_eigenpairs(points, weights_of(matrix, points, classes, x, 0), 10).vectors[order].T
+        for index, vector in enumerate(vectors):
+            axes.vlines(
+                np.arange(1, size + 1), index + 1, index + 1 - 0.9 * np.abs(vector), color=COLOURS[index % 6], linewidth=1
+            )
+        title = f"${name}_{{11}}$, $M = {count // size}\\,d$"
+        finish(axes, "coordinate", "eigenvector (height: size of the entry)", title, ylim=(10.5, -0.2), legend=False)
+        axes.set_yticks(range(1, 11))
+    return figure
+
+
+def alignment_clusters(quick: bool = True) -> Figure:
+    """Eigenvalues of the second-layer block of the gradient matrix over time, for XOR networks that discern 1 to 4 clusters."""
+    figure, panels = new_figure(columns=4, width=3.7)
+    size, width, test = (500, 6, 20) if quick else (1000, 6, 100)
+    for captured, axes in zip((1, 2, 3, 4), panels, strict=True):
+        times, eigenvalues = second_layer_gradients(captured, size, width, 10.0, test)
+        for index, values in enumerate(eigenvalues.T):
+            axes.plot(times, values, "o-", color=COLOURS[index] if index < captured else "grey", markersize=3, linewidth=1)
+        title = f"{captured} cluster{'s' if captured > 1 else ''}, $\\lambda = 10$, $N = {size}$, $K = {width}$"
+        finish(axes, "time $t$", "eigenvalues of $G_{vv}$", title, legend=False, ylim=(-0.002, 0.05))
+    return figure
+
+
+def second_layer_gradients(captured: int, size: int, width: int, snr: float, test: int) -> tuple[Array, Array]:
+    """Return times and the eigenvalues of G_vv for a network that discerns `captured` clusters at the end.
+
+    The signs at the start announce these clusters. At a finite signal-to-noise ratio neurons may serve other clusters, so that runs are
+    repeated until the network discerns this number of clusters.
+    """
+    from limitlab.laws.alignment._softmax_sgd import draw_xor, sample_weights, second_layer_block, weights_in_space
+    from limitlab.laws.online_sgd.xor import capture_level, centre_margins
+    from limitlab.models.xor_chain import random_start, xor_path
+
+    times, spread = np.linspace(0.0, 100.0, 21), snr**-0.5
+    for seed in range(200):
+        rng = np.random.default_rng([8, captured, seed])
+        v, a, b, gram = random_start(rng, width, size)
+        v, a, b, _ = announce(rng, v, a, b, captured, size)
+        states = []
+        for wait in np.diff(times, prepend=0.0):
+            xor_path(rng, v, a, b, gram, spread, 0.05, 1 / size, size, np.array([round(wait * size)]))
+            states.append((v.copy(), weights_in_space(a, b, gram, width + 2)))
+        margins = centre_margins(v, a, b)
+        if np.sum(margins > capture_level(margins)) == captured:
+            break
+    samples, labels = draw_xor(rng, width + 2, spread, test * size)
+    rows = []
+    for v, w in states:
+        h, _, gradient = sample_weights(samples, labels, v, w)
+        rows.append(second_layer_block(h, gradient).values)
+    return times, np.array(rows)
+
+
 def alignment_training(quick: bool = True) -> Figure:
     """Eigenvalues of one Hessian block, and overlaps of its weights with the means, over the course of training on ten classes."""
     from limitlab.laws.alignment._softmax_sgd import block_eigenpairs, draw_mixture, weights_of
@@ -258,13 +333,17 @@ FIGURES: dict[str, Callable[[bool], Figure]] = {
     "alignment-layers": alignment_layers,
     "alignment-lambda": alignment_lambda,
     "alignment-training": alignment_training,
+    "alignment-entries": alignment_entries,
+    "alignment-clusters": alignment_clusters,
 }
 
 ITEMS = {
     "alignment-mixture": ("J-48", "J-52"),
     "alignment-spectra": ("J-49",),
+    "alignment-clusters": ("J-57",),
     "alignment-xor": ("J-57",),
-    "alignment-layers": ("J-53", "J-55"),
+    "alignment-entries": ("J-53",),
+    "alignment-layers": ("J-55",),
     "alignment-lambda": ("J-49",),
     "alignment-training": ("J-56",),
 }

@@ -1,4 +1,4 @@
-"""Claims about tokens of transformers as particles on the sphere (J24 to J29, J35, J37)."""
+"""Claims about tokens of transformers as particles on the sphere (J24 to J29, J35, J37, J49)."""
 
 from __future__ import annotations
 
@@ -602,3 +602,86 @@ def escape(saddle: Array_landscapes, runs: int) -> tuple[float, int]:
     return float(np.log(square[1] / square[0]) / (2 * (times[1] - times[0]))), int(
         np.sum(grams.min(axis=(-2, -1)) > 1 - 1e-6)
     )
+
+
+@claim("J49", AREA, TokenClustering, items=("J-65",))
+def continuity_on_spheres(check: Check) -> None:
+    """On spheres of any dimension the empirical measure of the tokens solves a continuity equation whose velocity is the attention field.
+
+    The equation is solved for measures that are symmetric around an axis, as rings whose heights move along characteristics, with the
+    average of the attention field over a ring in closed form. Tokens with random places on the rings are moved pair by pair. The distance
+    of the distribution of their heights from the equation falls like n^(-1/2), and their mean, extrapolated in 1/n, equals it.
+    """
+    from scipy.stats import wasserstein_distance
+
+    times, sizes, draws = (0.5, 1.0), (50, 100, 200) if check.quick else (50, 100, 200, 400), 16 if check.quick else 120
+    z, spans = [], []
+    for d, beta in ((3, 2.0), (5, 3.0)):
+        start = ring_heights(d, 400)
+        limit = ring_paths(start, d, beta, times)
+        gaps: list[list[float]] = []
+        moments, errors = [], []
+        for n in sizes:
+            heights = np.array([tokens_on_rings(d, beta, n, seed, times) for seed in range(draws)])  # (draws, times, n)
+            gaps.append(
+                [float(np.mean([wasserstein_distance(run[k], limit[k]) for run in heights])) for k in range(len(times))]
+            )
+            means = np.stack([heights.mean(axis=2), (heights**2).mean(axis=2)], axis=2)
+            moments.append(means.mean(axis=0))
+            errors.append(means.std(axis=0, ddof=1) / math.sqrt(draws))
+        target = np.stack([limit.mean(axis=1), (limit**2).mean(axis=1)], axis=1)
+        extrapolated = 2 * moments[-1] - moments[-2]
+        error = np.hypot(2 * errors[-1], errors[-2])
+        z.append(largest(np.abs(extrapolated - target) / error))
+        spans.append(float(np.max(np.abs(target - [start.mean(), (start**2).mean()]) / error)))
+        for k, time in enumerate(times):
+            exponent = log_slope(sizes, [row[k] for row in gaps]).value
+            check.near(
+                f"d = {d}, t = {time:g}: exponent in n of the distance of the heights",
+                exponent,
+                -0.5,
+                0.2 if check.quick else 0.1,
+            )
+            check.show(f"d = {d}, t = {time:g}: distance at n = {sizes[-1]}", gaps[-1][k])
+        check.show(f"d = {d}: mean height at t = {times[-1]:g}, equation", float(target[-1, 0]))
+        check.show(f"d = {d}: mean height at t = {times[-1]:g}, tokens", float(extrapolated[-1, 0]))
+    check.below("largest z of mean and mean square of the heights, d = 3 and 5, extrapolated in n", largest(z), 4.0)
+    check.above("least change of these moments from the start, in standard errors", smallest(spans), 10.0)
+
+
+def ring_heights(d: int, count: int) -> Array:
+    """Return quantiles of the heights <x, e> = tanh((1 + g) / 2) of tokens at the start, for a standard Gaussian g."""
+    from scipy.special import ndtri
+
+    return np.tanh((1 + ndtri((np.arange(count) + 0.5) / count)) / 2)
+
+
+def ring_paths(start: Array, d: int, beta: float, times: tuple[float, ...]) -> Array:
+    """Return the heights of rings of equal mass at the times, by the continuity equation.
+
+    The mean of exp(kappa <u, v>) over v on the sphere of R^(d-1) is Gamma(q + 1) (2 / kappa)^q I_q(kappa) with q = (d - 3) / 2.
+    """
+    from scipy.special import gamma, ive
+
+    from limitlab.numerics.ode import states_at
+
+    q = (d - 3) / 2
+
+    def velocity(_: float, z: Array) -> Array:
+        s = np.sqrt(1 - z**2)
+        kappa = np.maximum(beta * np.outer(s, s), 1e-12)
+        weight = np.exp(beta * np.outer(z, z) + kappa) * gamma(q + 1) * (2 / kappa) ** q
+        value, slope = weight * ive(q, kappa), weight * ive(q + 1, kappa)  # the derivative in kappa has the order q + 1
+        along, across = value @ z, slope @ s
+        return np.asarray((along - z * (z * along + s * across)) / value.sum(axis=1))
+
+    return np.asarray(states_at(velocity, start, np.array(times), tolerance=1e-7))
+
+
+def tokens_on_rings(d: int, beta: float, n: int, seed: int, times: tuple[float, ...]) -> Array:
+    """Return the heights (times, n) of tokens that start at independent places with the distribution of `ring_heights`."""
+    rng = np.random.default_rng([49, d, n, seed])
+    z, across = np.tanh((1 + rng.standard_normal(n)) / 2), rng.standard_normal((n, d - 1))
+    across *= np.sqrt(1 - z**2)[:, None] / np.linalg.norm(across, axis=1, keepdims=True)
+    paths = token_paths(np.column_stack([z, across]), beta, np.array(times), tolerance=1e-5)
+    return np.asarray(np.asarray(paths)[..., 0])

@@ -42,6 +42,8 @@ class DescentCorrelations:
         Average of `loss.error` over the training samples and over new samples.
     stein_gap
         Largest difference of two estimates of the response to the truth, by differentiated paths and by Stein's lemma.
+    predictions, truth, noise
+        The sampled process of the predictions, shape (steps + 1, m, paths), with the predictions of theta_* and the noise of its samples.
     """
 
     correlation: Floats
@@ -49,6 +51,9 @@ class DescentCorrelations:
     train_error: Floats
     test_error: Floats
     stein_gap: float
+    predictions: Floats
+    truth: Floats
+    noise: Floats
 
 
 def whitened_paths(rng: np.random.Generator, paths: int, columns: int) -> Floats:
@@ -87,7 +92,8 @@ def descent_correlations(
     loss
         A `limitlab.laws.dmft._losses.Loss`; `loss_from_function` returns one for any function that JAX can differentiate.
     sample_ratio, step, steps, ridge
-        n/d, step size, number of steps, and ridge penalty (one number, or one number for every step).
+        n/d, step size, number of steps, and ridge penalty: one number, one number for every step, or one symmetric matrix
+        (m x m) for every step, which couples the neurons.
     signal, start_norm, start_overlap
         |theta_*|^2, |theta_0|^2 and <theta_0, theta_*>; for several neurons or directions the matrices theta_*' theta_* (q x q),
         theta_0' theta_0 (m x m) and theta_0' theta_* (m x q).
@@ -111,16 +117,16 @@ def descent_correlations(
         truth,
         step,
         step / sample_ratio,
-        np.broadcast_to(np.asarray(ridge, dtype=float), steps),
+        penalty_matrices(ridge, steps, m),
         steps,
     )
     z = whitened_paths(np.random.default_rng(np.random.SeedSequence([seed, 77])), paths, 1 + q + m * (steps + 1))
     sampled = Paths(as_vector(loss), z, kernels)
-    errors = np.zeros((2, steps + 1))
+    errors, predictions = np.zeros((2, steps + 1)), np.empty((steps + 1, m, len(z)))
     limit = 1e12 * (np.trace(truth) + np.trace(start) + 1)
     with np.errstate(over="ignore", invalid="ignore"):  # an overflow raises ConvergenceError below
         for k in range(steps + 1):
-            errors[:, k] = sampled.predict(k)
+            errors[:, k], predictions[k] = sampled.predict(k), sampled.predictions
             if not np.all(np.isfinite(sampled.pulls[k])) or np.trace(kernels.equal_time(k)) > limit:
                 raise ConvergenceError(
                     f"step = {step:g} is not allowed: gradient descent diverges at iteration {k}; use a smaller step"
@@ -132,7 +138,19 @@ def descent_correlations(
     overlap = kernels.overlap.reshape(steps + 1, m, q)
     if not loss.vector:
         correlation, overlap = correlation[:, :, 0, 0], overlap[:, 0, 0]
-    return DescentCorrelations(correlation, overlap, errors[0], errors[1], sampled.stein_gap)
+    return DescentCorrelations(
+        correlation, overlap, errors[0], errors[1], sampled.stein_gap, predictions, sampled.truth, sampled.noise
+    )
+
+
+def penalty_matrices(ridge: ArrayLike, steps: int, width: int) -> Floats:
+    """Return one penalty matrix (width x width) for every step.
+
+    >>> penalty_matrices([0.1, 0.2], 2, 1).ravel().tolist()
+    [0.1, 0.2]
+    """
+    values = np.asarray(ridge, dtype=float)
+    return values if values.ndim == 3 else np.broadcast_to(values, steps)[:, None, None] * np.eye(width)
 
 
 def _square_matrix(values: ArrayLike) -> Floats:
@@ -169,7 +187,7 @@ class DescentKernels:
         now, new, known = self.at(k), self.at(k + 1), self.until(k + 1)
         identity = np.eye(self.width)
         memory = -self.step * self.response_loss[now, known]
-        memory[:, now] += (1 - self.step * self.ridge[k]) * identity
+        memory[:, now] += identity - self.step * self.ridge[k]
         toward, kick = -self.step * self.response_star[now], self.step * self.rate * self.force[now, known]
 
         response = memory @ self.response_theta[known, known]
@@ -200,7 +218,8 @@ class Paths:
         self.factor[:q, :q] = np.linalg.cholesky(kernels.signal)
         self.truth = self.factor[:q, :q] @ self.gaussian[:, :q].T
         start, aligned = kernels.equal_time(0), kernels.overlap[:m]
-        self.exchangeable = loss.exchangeable and np.allclose(start, symmetrised(start)) and np.allclose(aligned, aligned[0])
+        alike = all(np.allclose(block, symmetrised(block)) for block in (start, *kernels.ridge))
+        self.exchangeable = loss.exchangeable and alike and np.allclose(aligned, aligned[0])
         self.columns = 1 if self.exchangeable else m
         self.average = np.full(self.count, 1 / self.count)
         self.predictions = np.zeros((m, self.count))

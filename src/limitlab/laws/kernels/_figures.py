@@ -11,18 +11,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from limitlab._core.draws import mean_and_error
-from limitlab.laws.kernels._claims import (
-    PAIR,
-    deep_drift,
-    kernel_and_networks,
-    kernel_errors,
-    lazy_data,
-    lazy_drift,
-    plain_task,
-    tangent_kernels,
-    trained,
-    used_up,
-)
+from limitlab.laws.kernels._claims.architectures import PAIR, kernel_and_networks, plain_task, tangent_kernels
+from limitlab.laws.kernels._claims.lazy import trained, used_up
+from limitlab.laws.kernels._claims.wide import deep_drift, kernel_errors, lazy_data, lazy_drift
 from limitlab.laws.kernels._lazy_networks import unit_rows
 from limitlab.laws.kernels.gradient_flow import KernelGradientFlow
 from limitlab.laws.kernels.lazy import lazy_certificate

@@ -1,15 +1,16 @@
-"""Claims about interpolating networks and about the landscapes of their risks (J31, L3, L4, L11, M9)."""
+"""Claims about interpolating networks and about the landscapes of their risks (J31, L3, L4, L11, M9, M18)."""
 
 from __future__ import annotations
 
 import functools
 import itertools
+import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from limitlab.lab.check import Check, largest, smallest
+from limitlab.lab.check import Check, largest, log_slope, smallest, standard_error
 from limitlab.lab.claims import claim
 from limitlab.laws.landscapes._linear_network_training import (
     critical_point,
@@ -298,3 +299,131 @@ def five_layers(check: Check) -> None:
     check.note(
         "Qualitative. More iterations move the threshold down; a second descent of the share of errors is not claimed."
     )
+
+
+# -- convexity near a teacher -----------------------------------------------------------------------------------------
+
+
+@claim("M18", "Mean field", items=("M-2",))
+def convex_near_the_teacher(check: Check) -> None:
+    """The risk of a two-layer network is strongly convex near the weights of its teacher.
+
+    The least eigenvalue of the Hessian of E (y - sum_i s(<w_i, x>))^2 at orthonormal teachers is computed exactly. It is positive for tanh,
+    sigmoid and squared rectified neurons, and 0 for linear and for quadratic neurons, where teachers are not unique. Hessians on n samples
+    approach it like sqrt(d/n). They are positive definite in a ball around the teacher, inside which gradient descent converges at the
+    rate of this eigenvalue, and have negative eigenvalues far away.
+    """
+    k, d = 3, 6
+    bounds = {name: teacher_curvature(name, k) for name in ("tanh", "sigmoid", "squared relu", "linear", "square")}
+    check.above(
+        "least eigenvalue at the teacher: tanh, sigmoid, squared relu",
+        smallest([bounds[n] for n in list(bounds)[:3]]),
+        0.001,
+    )
+    check.below(
+        "absolute least eigenvalue for linear and quadratic neurons",
+        largest(abs(bounds[n]) for n in ("linear", "square")),
+        1e-9,
+    )
+    for name, value in bounds.items():
+        check.show(f"least eigenvalue of the Hessian at the teacher, {name}", value)
+    ratios, draws = ((80, 320, 1280), 20) if check.quick else ((80, 320, 1280), 200)
+    spreads, means, least = [], [], []
+    for ratio in ratios:
+        rows = np.array([sampled_curvature("tanh", k, d, ratio * d, 0.0, seed) for seed in range(draws)])
+        spreads.append(float(rows.std(ddof=1)))
+        means.append((float(rows.mean()), standard_error(rows)))
+        least.append(float(rows.min()))
+    error = 4 * math.sqrt(1 / draws) / math.log(ratios[-1] / ratios[0])
+    check.near(
+        "tanh: exponent in n of the spread of the least eigenvalue on samples", log_slope(ratios, spreads).value, -0.5, error
+    )
+    weights = np.array(
+        [1 / 3, -2.0, 8 / 3]
+    )  # remove the terms n^(-1/2), because the least eigenvalue is degenerate, and 1/n
+    limit, error = weights @ [m for m, _ in means], float(np.linalg.norm(weights * [e for _, e in means]))
+    check.near("tanh: mean of the least eigenvalue, extrapolated in n", float(limit), bounds["tanh"], 4 * error)
+    check.above("tanh: least eigenvalue on samples at the largest n/d, smallest of all draws", least[-1], 0.0)
+    near = [sampled_curvature("tanh", k, d, 320 * d, 0.15, seed) for seed in range(draws)]
+    far = [sampled_curvature("tanh", k, d, 320 * d, 3.0, seed) for seed in range(draws)]
+    check.above("tanh: least eigenvalue at distance 0.15 from the teacher, smallest of all draws", smallest(near), 0.0)
+    check.below("tanh: least eigenvalue at distance 3 from the teacher, largest of all draws", largest(far), 0.0)
+    rate, expected = descent_rate("tanh", k, d, 0.15)
+    check.near_relative(
+        "tanh: rate of the last stage of descent over that of the least eigenvalue on its inputs", rate / expected, 1, 0.01
+    )
+    check.near_relative("tanh: this rate over twice the least eigenvalue", rate / (2 * bounds["tanh"]), 1, 0.04)
+    check.note(
+        "The factor 2 of the squared error is part of the Hessian. Cited conditions need n of order d times a power of the width."
+    )
+
+
+def neuron_functions(name: str) -> tuple[Any, Any, Any]:
+    """Return an activation and its first two derivatives."""
+    from scipy.special import expit
+
+    def sigmoid_slope(z: Any) -> Any:
+        return expit(z) * (1 - expit(z))
+
+    return {
+        "tanh": (np.tanh, lambda z: 1 - np.tanh(z) ** 2, lambda z: -2 * np.tanh(z) * (1 - np.tanh(z) ** 2)),
+        "sigmoid": (expit, sigmoid_slope, lambda z: sigmoid_slope(z) * (1 - 2 * expit(z))),
+        "squared relu": (lambda z: np.maximum(z, 0) ** 2, lambda z: 2 * np.maximum(z, 0), lambda z: 2.0 * (z > 0)),
+        "linear": (lambda z: z, np.ones_like, np.zeros_like),
+        "square": (np.square, lambda z: 2 * z, lambda z: 2 * np.ones_like(z)),
+    }[name]
+
+
+def teacher_curvature(name: str, k: int) -> float:
+    """Return the least eigenvalue of 2 E (grad f)(grad f)' at k orthonormal weights, in more than k dimensions.
+
+    Perpendicular to the teacher this is 2 Var s'. In its span it is that of the matrix with entries 2 E s'(z_i) s'(z_j) z_a z_b, products
+    of moments of single coordinates.
+    """
+    from limitlab.numerics.gaussian import hermite_rule
+
+    z, w = hermite_rule(400)
+    slope = neuron_functions(name)[1](z)
+    moment = np.array([[w @ (slope**power * z**order) for order in range(3)] for power in range(3)])
+    entries = np.empty((k, k, k, k))
+    for i, a, j, b in np.ndindex(entries.shape):
+        entries[i, a, j, b] = np.prod([moment[(c == i) + (c == j), (c == a) + (c == b)] for c in range(k)])
+    inside = np.linalg.eigvalsh(entries.reshape(k * k, k * k))[0]
+    across = moment[2, 0] - moment[1, 0] ** 2
+    return 2 * float(min(inside, across))
+
+
+def sampled_curvature(name: str, k: int, d: int, n: int, distance: float, seed: int) -> float:
+    """Return the least eigenvalue of the Hessian on n samples at a random place at this distance from the teacher."""
+    value, slope, bend = neuron_functions(name)
+    rng = np.random.default_rng([18, seed, n])
+    x, teacher = rng.standard_normal((n, d)), np.eye(k, d)
+    away = rng.standard_normal((k, d))
+    w = teacher + distance * away / np.linalg.norm(away)
+    z = x @ w.T
+    residual = value(z).sum(axis=1) - value(x @ teacher.T).sum(axis=1)
+    gradients = (slope(z)[:, :, None] * x[:, None, :]).reshape(n, k * d)
+    hessian = 2 * gradients.T @ gradients / n
+    for i in range(k):
+        block = slice(i * d, (i + 1) * d)
+        hessian[block, block] += 2 * (x * (residual * bend(z[:, i]))[:, None]).T @ x / n
+    return float(np.linalg.eigvalsh(hessian)[0])
+
+
+def descent_rate(name: str, k: int, d: int, distance: float) -> tuple[float, float]:
+    """Return the rate at which the risk of gradient descent falls at late times, and that of the least eigenvalue, from its eigenvector."""
+    value, slope, _ = neuron_functions(name)
+    rng = np.random.default_rng(18)
+    half = rng.standard_normal((5000, d))
+    x, teacher = np.concatenate([half, -half]), np.eye(k, d)
+    labels = value(x @ teacher.T).sum(axis=1)
+    gradients = (slope(x @ teacher.T)[:, :, None] * x[:, None, :]).reshape(len(x), k * d)
+    step, risks = 0.25, []
+    eigenvalues, vectors = np.linalg.eigh(2 * gradients.T @ gradients / len(x))
+    w = teacher + distance * vectors[:, 0].reshape(k, d)
+    for _ in range(round(12 / (step * float(eigenvalues[0])))):
+        z = x @ w.T
+        residual = value(z).sum(axis=1) - labels
+        risks.append(float(np.mean(residual**2)))
+        w = w - step * 2 * (slope(z) * residual[:, None]).T @ x / len(x)
+    return float(np.log(risks[-2] / risks[-1])) / step, -2 * float(np.log(1 - step * eigenvalues[0])) / step

@@ -1,4 +1,4 @@
-"""Claims about the mean field of wide two-layer networks (M1 to M5, M10, M11, M15)."""
+"""Claims about the mean field of wide two-layer networks (M1 to M5, M10, M11, M15 to M17)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import erf, erfinv
 
 from limitlab._core.draws import mean_and_error
 from limitlab.lab.check import SIGMAS, Check, largest, log_slope, sigmas, smallest, standard_error, words
@@ -20,6 +21,7 @@ from limitlab.laws.mean_field.output_scale import OutputScale
 from limitlab.laws.mean_field.output_scale_flow import output_scale_flow
 from limitlab.laws.mean_field.particles import MeanFieldParticles
 from limitlab.laws.mean_field.two_gaussians import TwoGaussians
+from limitlab.numerics.ode import states_at
 
 # -- mean field ---------------------------------------------------------------------------------------------------
 
@@ -28,7 +30,7 @@ AREA = "Mean field"
 Array = NDArray[np.float64]
 
 
-@claim("M1", AREA, MeanFieldParticles, figure="mean-field-width", quick_decides=False, items=("M-3", "M-4", "M-5"))
+@claim("M1", AREA, MeanFieldParticles, figure="mean-field-width", quick_decides=False, items=("M-4", "M-5"))
 def particles_follow_the_equation(check: Check) -> None:
     """Particle gradient flow follows the mean-field PDE with an error of order N^(-1/2) on bounded times.
 
@@ -433,3 +435,146 @@ def excess(law: NoisyMeanField, neurons: int, step: float, runs: int) -> Array:
         for i in range(runs)
     ]
     return np.array(draws) - least
+
+
+@claim("M16", AREA, TwoGaussians, figure="two-gaussians", items=("M-7",))
+def two_gaussians_converge(check: Check) -> None:
+    """For a mixture of two centred Gaussians the risk of the flow tends to its minimum over all distributions of the weights.
+
+    The risk is convex in the distribution, so that its excess over the minimum is at most 2 (int Psi d rho - min Psi) with the potential
+    Psi = v + int u d rho. This bound is computed along the flow, from several starts. The limit is a point mass in the radius, and its
+    risk equals the least risk of a single radius. Other starts, from which no convergence to the minimum follows, are those of M10.
+    """
+    cases = [(0.4, 0.8)] if check.quick else [(0.2, 0.8), (0.4, 0.8), (0.4, 0.5), (0.4, 1.5)]
+    times = (0.0, 1.0, 5.0, 20.0)
+    for separation, scale in cases:
+        law = TwoGaussians(separation=separation, initial_scale=scale, times=times, solver_steps=200)
+        case = f"Delta = {separation:g}, start {scale:g}"
+        risks, bounds = law.theory().risk.values, [excess_bound(law, time) for time in (5.0, 20.0)]
+        best, radius = least_single_radius(law)
+        paths, weights = law.radii([20.0])
+        check.below(f"{case}: largest change of the risk from one time to the next", largest(np.diff(risks)), 1e-9)
+        check.below(f"{case}: bound on the excess at t = 20", bounds[1], 1e-4)
+        check.below(f"{case}: excess at t = 20 over the least risk of a single radius", abs(risks[-1] - best), 1e-4)
+        check.near(f"{case}: mean radius at t = 20 over the best single radius", float(paths[0] @ weights) / radius, 1, 0.01)
+        check.show(f"{case}: bound on the excess at t = 5", bounds[0])
+        check.show(f"{case}: risk at t = 20", float(risks[-1]))
+
+
+def excess_bound(law: TwoGaussians, time: float) -> float:
+    """Return 2 (int Psi d rho_t - min Psi), which bounds the excess of the risk of rho_t over its minimum."""
+    (paths,), weights = law.radii([time])
+    shares, radii = weights[::4] / weights[::4].sum(), paths[::4]
+    grid = np.concatenate(
+        [np.linspace(0.0, 4.0, 81), np.geomspace(4.2, 60.0, 15), np.linspace(radii.min(), radii.max(), 15)]
+    )
+    psi, along = (law.potential(r) + law.interaction(r[:, None], radii) @ shares for r in (grid, radii))
+    return 2 * float(along @ shares - min(psi.min(), along.min()))
+
+
+def least_single_radius(law: TwoGaussians) -> tuple[float, float]:
+    """Return the least risk 1 + 2 v(r) + u(r, r) of weights with a single radius, and this radius."""
+    from scipy.optimize import minimize_scalar
+
+    fit = minimize_scalar(
+        lambda r: 1 + 2 * float(law.potential(r)) + float(law.interaction(r, r)), bounds=(0.3, 6.0), method="bounded"
+    )
+    return float(fit.fun), float(fit.x)
+
+
+@claim("M17", AREA, MeanFieldParticles, figure="neuron-means", items=("M-3",))
+def finite_networks_solve_the_equation(check: Check) -> None:
+    """The empirical distribution of finitely many neurons solves the same equation as the distribution in the limit.
+
+    Compared: neurons that follow N times the numerical gradient of the risk of their network, and atoms that are transported by the
+    velocity -2 grad (V + int U d rho) of the equation, from closed forms of the potentials. An atom that is split into equal parts does not
+    change the distribution. The distance of the distribution of N random neurons from that of the limit falls like N^(-1/2).
+    """
+    from scipy.stats import wasserstein_distance
+
+    gaps, split = [], []
+    for count in (1, 3, 10):
+        start = np.random.default_rng([17, count]).standard_normal(count) * 0.7 - 0.5
+        ends = descended(start, 2.0)
+        atoms = transported(start, np.full(count, 1 / count), 2.0)
+        gaps.append(float(np.max(np.abs(ends - atoms))))
+        parts = descended(np.repeat(start, 2), 2.0)
+        split.append(float(np.max(np.abs(parts - np.repeat(ends, 2)))))
+        check.show(f"largest displacement of {count} neurons", float(np.max(np.abs(ends - start))))
+    check.below(
+        "largest distance of the neurons of a network from the atoms of the equation, N = 1, 3, 10, t = 2",
+        largest(gaps),
+        1e-6,
+    )
+    check.below("largest change of a neuron if all neurons are doubled", largest(split), 1e-6)
+    sizes, draws = ((25, 75, 225), 60) if check.quick else ((30, 120, 480), 400)
+    law = MeanFieldParticles(activation="erf", target_function="erf", teacher_weight=1.5, start_mean=-0.5, start_std=0.7)
+    levels = (np.arange(2000) + 0.5) / 2000
+    limit_start = law.start_mean + law.start_std * np.sqrt(2) * erfinv(2 * levels - 1)
+    for time in (1.0, 4.0):
+        (limit,) = network_flow(limit_start[None], time)
+        distances = []
+        for size in sizes:
+            rng = np.random.default_rng([18, size])
+            starts = law.start_mean + law.start_std * rng.standard_normal((draws, size))
+            distances.append(np.array([wasserstein_distance(row, limit) for row in network_flow(starts, time)]))
+        means = [float(part.mean()) for part in distances]
+        errors = [standard_error(part) / mean for part, mean in zip(distances, means, strict=True)]
+        spread = 4 * math.hypot(errors[0], errors[-1]) / math.log(sizes[-1] / sizes[0])
+        check.near(
+            f"exponent in N of the Wasserstein distance at t = {time:g}", log_slope(sizes, means).value, -0.5, spread + 0.02
+        )
+        check.show(f"mean Wasserstein distance at N = {sizes[-1]}, t = {time:g}", means[-1])
+
+
+TEACHER = 1.5
+"""Weight of the target erf(1.5 x) of the networks of one-weight neurons."""
+
+
+def network_risk(theta: Array) -> Array:
+    """Return E (erf(1.5 x) - (1/N) sum_i erf(theta_i x))^2 of networks along the first axis, by quadrature."""
+    x, w = np.polynomial.hermite_e.hermegauss(80)
+    f = erf(theta[..., None] * x).mean(axis=-2)
+    return np.asarray((erf(TEACHER * x) - f) ** 2 @ w / math.sqrt(2 * math.pi))
+
+
+def descended(start: Array, end: float) -> Array:
+    """Return neurons that follow -N grad R, with the gradient of the risk by differences."""
+
+    def velocity(_: float, theta: Array) -> Array:
+        steps = 1e-4 * np.eye(theta.size)
+        return np.asarray(-theta.size * (network_risk(theta + steps) - network_risk(theta - steps)) / 2e-4)
+
+    return np.asarray(states_at(velocity, start, np.array([end]), tolerance=1e-9)[0])
+
+
+def transported(start: Array, shares: Array, end: float) -> Array:
+    """Return atoms transported by -2 grad (V + int U d rho), from U(s, t) = (2/pi) arcsin(2 s t / sqrt((1 + 2 s^2) (1 + 2 t^2)))."""
+
+    def slope(s: Array, t: Array) -> Array:
+        """Return dU/ds."""
+        return np.asarray(4 * t / (np.pi * (1 + 2 * s**2) * np.sqrt(1 + 2 * s**2 + 2 * t**2)))
+
+    def velocity(_: float, theta: Array) -> Array:
+        return np.asarray(2 * (slope(theta, np.asarray(TEACHER)) - slope(theta[:, None], theta) @ shares))
+
+    return np.asarray(states_at(velocity, start, np.array([end]), tolerance=1e-9)[0])
+
+
+def network_flow(starts: Array, end: float) -> Array:
+    """Return the neurons of several networks (networks, N) after -N grad R, by a Runge-Kutta method with step 1/4."""
+    x, w = np.polynomial.hermite_e.hermegauss(24)
+    w = w / math.sqrt(2 * math.pi)
+
+    def velocity(theta: Array) -> Array:
+        z = theta[..., None] * x
+        residual = erf(TEACHER * x) - erf(z).mean(axis=1, keepdims=True)
+        return np.asarray(2 * (residual * np.exp(-(z**2)) * (2 / math.sqrt(math.pi)) * x) @ w)
+
+    theta, h = starts, 0.25
+    for _ in range(round(end / h)):
+        k1 = velocity(theta)
+        k2 = velocity(theta + h / 2 * k1)
+        k3 = velocity(theta + h / 2 * k2)
+        theta = theta + h / 6 * (k1 + 2 * k2 + 2 * k3 + velocity(theta + h * k3))
+    return np.asarray(theta)

@@ -1,9 +1,10 @@
-"""Claims about spectra of sample covariances (J5 to J7, M13)."""
+"""Claims about spectra of sample covariances, and about the inequalities of the proofs (J5 to J7, J46, M13)."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -155,6 +156,7 @@ def concentration(check: Check) -> None:
     check.below("largest z of the variance of (X'AX - tr A)/N against its exact value", largest(deviations), SIGMAS)
     for entries, (_, _, rate) in forms.items():
         check.between(f"exponent in N of quadratic forms, {entries} entries", rate, -0.56, -0.44)
+    check_tails(check, law, heights)
     check.show("N times the standard deviation at v = 1", float(sizes[-1] * spread[-1, 0]))
     check.show("N times the standard deviation at v = 0.03", float(sizes[-1] * spread[-1, -1]))
     check.note(
@@ -162,6 +164,54 @@ def concentration(check: Check) -> None:
         "exp(-c N t^2 / v) would become sharper as v tends to 0, but the measured spread grows. The off-diagonal part of a quadratic form "
         "in a symmetric A has variance 2 sum A_ij^2, not sum A_ij^2."
     )
+
+
+def check_tails(check: Check, law: MarchenkoPastur, heights: Sequence[float]) -> None:
+    """Check the tail of the transform for Gaussian rows, and its order for rows that are zero or large with equal probability."""
+    size, draws = (30, 1500) if check.quick else (60, 10_000)
+    spectra = np.array([law.sample_eigenvalues(law.draw(size, seed)) for seed in range(draws)])
+    constants, beyond = [], []
+    for v in heights:
+        transforms = np.mean(1 / (spectra - (1 + 1j * v)), axis=1)
+        deviations = np.abs(transforms - transforms.mean())
+        for t in np.quantile(deviations, [0.8, 0.95, 0.99]):
+            constants.append(tail_constant(float(np.mean(deviations > t)), size, v, float(t)))
+        beyond.append(np.mean(np.abs(transforms.real - transforms.real.mean()) > 3 * transforms.real.std()))
+    check.above(
+        "smallest -log(P/4) / (N v^2 t^2) over heights and tails of 20, 5 and 1 %", smallest(constants), law.ratio / 16
+    )
+    gaussian = 0.0027
+    error = math.sqrt(gaussian / draws)
+    check.below(
+        "largest share of draws with a real part beyond 3 standard deviations", largest(beyond), 2 * gaussian + 4 * error
+    )
+    at = (100_000, 1.0, 0.024)
+    rows = {"N": ((1.0, 4.0), 0, 1.0), "v": ((1.0, 2.0), 1, 2.0), "t": ((1.0, 2.0), 2, 2.0)}
+    for name, (factors, index, power) in rows.items():
+        values = []
+        for factor in factors:
+            place = [factor * part if k == index else part for k, part in enumerate(at)]
+            values.append(-log_tail_of_coins(round(place[0]), place[1], place[2]))
+        check.near(
+            f"zero or large rows: exponent in {name} of -log(P/2)", log_slope(factors, values).value, power, 0.005 * power
+        )
+
+
+def tail_constant(share: float, size: int, height: float, t: float) -> float:
+    """Return c with P = 4 exp(-c N v^2 t^2). The inequality of Azuma and the increments 2/(vN) give c >= N / (16 M)."""
+    return -math.log(share / 4) / (size * height**2 * t**2)
+
+
+def log_tail_of_coins(size: int, height: float, t: float) -> float:
+    """Return log P(|S_N(iv) - E S_N(iv)| > t) if row k is 0 or a large multiple of the basis vector e_k, with equal probability.
+
+    Every eigenvalue is 0 or infinite, so that S_N(iv) is i/v times the share of rows that are 0. The prefactor 2 / (z sqrt(2 pi)) of the
+    tail of a Gaussian variable beyond z = 2 v t sqrt(N) is left out.
+    """
+    from scipy import stats
+
+    z = 2 * height * t * math.sqrt(size)
+    return float(stats.binom.logsf(math.floor(size * (0.5 + t * height)), size, 0.5)) + math.log(z * math.sqrt(2 * math.pi))
 
 
 def _transform_spread(law: MarchenkoPastur, size: int, draws: int, heights: Sequence[float]) -> Array:
@@ -326,3 +376,157 @@ def conditioning(check: Check) -> None:
 def inverse_trace(X: Array) -> float:
     """Return the trace of the pseudo-inverse of X'X."""
     return float((np.linalg.svd(X, compute_uv=False) ** -2.0).sum())
+
+
+# -- inequalities ---------------------------------------------------------------------------------------------------
+
+
+@claim("J46", AREA, items=("J-8",))
+def inequalities_of_the_proofs(check: Check) -> None:
+    """The inequalities and identities that the proofs quote hold with the stated constants.
+
+    The check covers the inequalities of Hoeffding, Azuma, Burkholder, Hoffman and Wielandt, and Gronwall, and the identities of Sherman and
+    Morrison and of Sylvester. Probabilities are exact sums over binomial laws, walks or all signs. Controls leave out an assumption or use
+    the printed formula.
+    """
+    from scipy import stats
+
+    ratios = []
+    for n, p, t in ((10, 0.5, 0.3), (100, 0.1, 0.08), (1000, 0.3, 0.05), (10**6, 0.5, 0.0125)):
+        tail = stats.binom.sf(np.ceil(n * (p + t)) - 1, n, p) + stats.binom.cdf(np.floor(n * (p - t)), n, p)
+        ratios.append(math.log(tail / 2) / hoeffding_exponent(n, 3.0 * t, -1.0, 2.0))
+    check.at_least("Hoeffding: least ratio of the logarithm of the exact tail and its bound", smallest(ratios), 1.0)
+    sharp = 1 + math.log(25 * math.sqrt(2 * math.pi)) / (25**2 / 2)  # the tail of a Gaussian variable beyond 25
+    check.near("Hoeffding: this ratio for a fair coin, 25 standard deviations out", ratios[-1], sharp, 0.002)
+    azuma = [walk_tail(12_000, 4000.0), walk_tail(800, 500.0), stopped_walk_tail(400, 60.0)]
+    check.at_least("Azuma: least ratio of the logarithm of the exact tail and its bound", smallest(azuma), 1.0)
+    z, fourth = 4000 / math.sqrt(30_000), 2 * 6000 * (1 + 16) / 30_000**2  # the fourth cumulant of the steps is -2 c^4
+    sharp = 1 + (math.log(z * math.sqrt(2 * math.pi)) + fourth * z**4 / 24) / (z**2 / 2)
+    check.near("Azuma: this ratio for a walk, 23 standard deviations out", azuma[0], sharp, 0.002)
+    check_burkholder(check)
+    check_matrices(check)
+
+
+def hoeffding_exponent(n: int, t: float, low: float, high: float) -> float:
+    """Return log(bound / 2) for P(|mean - mu| > t) <= 2 exp(-2 n t^2 / (b - a)^2)."""
+    return -2 * n * t**2 / (high - low) ** 2
+
+
+def azuma_exponent(t: float, squares: float) -> float:
+    """Return log(bound / 2) for P(|sum D_k| >= t) <= 2 exp(-t^2 / (2 sum c_k^2))."""
+    return -(t**2) / (2 * squares)
+
+
+def walk_tail(steps: int, t: float) -> float:
+    """Return the ratio of log(P/2) and the bound of Azuma, for a walk with fair steps that alternate between +-1 and +-2."""
+    from scipy import stats
+
+    half = steps // 2
+    counts = np.arange(half + 1)
+    sums = 2 * counts - half
+    weights = stats.binom.pmf(counts, half, 0.5)
+    reached = stats.binom.sf(np.ceil((t - sums) / 2 / 2 + half / 2) - 1, half, 0.5)  # steps of +-2 from `sums` to at least t
+    return math.log(float(weights @ reached)) / azuma_exponent(t, 5.0 * half)
+
+
+def stopped_walk_tail(steps: int, t: float) -> float:
+    """Return the same ratio for a fair walk that stops at +-t. Its steps depend on the past."""
+    width = math.ceil(t)
+    law = np.zeros(2 * width + 1)
+    law[width] = 1.0
+    for _ in range(steps):
+        inner = law[1:-1]
+        after = np.zeros_like(law)
+        after[0], after[-1] = law[0], law[-1]
+        after[2:] += inner / 2
+        after[:-2] += inner / 2
+        law = after
+    return math.log(law[-1]) / azuma_exponent(t, float(steps))
+
+
+def check_burkholder(check: Check) -> None:
+    """Check the bounds between the norms of a martingale and of its quadratic variation, by averages over all signs."""
+    steps = 10 if check.quick else 14
+    signs = 2.0 * ((np.arange(2**steps)[:, None] >> np.arange(steps)) & 1) - 1
+    worst, equal = [], []
+    for seed in range(5 if check.quick else 20):
+        rng = np.random.default_rng([46, seed])
+        increments = np.empty_like(signs)
+        for k in range(steps):  # the size of step k depends on the signs before it
+            sizes = np.exp(1.5 * rng.standard_normal(2**k))
+            past = np.arange(2**steps) % 2**k
+            increments[:, k] = sizes[past] * signs[:, k]
+        ends, variation = np.abs(increments.sum(axis=1)), np.sqrt((increments**2).sum(axis=1))
+        for p in (1.25, 1.5, 3.0, 4.0):
+            constant = max(p, p / (p - 1)) - 1
+            ratio = np.mean(ends**p) ** (1 / p) / np.mean(variation**p) ** (1 / p)
+            worst.append(max(ratio, 1 / ratio) / constant)
+        equal.append(abs(float(np.mean(ends**2) / np.mean(variation**2)) - 1))
+    check.at_most("Burkholder: largest ratio of norms over max(p, p/(p-1)) - 1, p = 1.25 to 4", largest(worst), 1.0)
+    check.below("Burkholder at p = 2: largest distance of the ratio of both second moments from 1", largest(equal), 1e-9)
+    growth = [doubling_variation(n, 1.0) for n in (10, 40, 160)]
+    check.near(
+        "Burkholder at p = 1, doubled stakes: exponent in n of E sqrt(Q_n) / E|X_n|",
+        log_slope((40, 160), growth[1:]).value,
+        1,
+        0.05,
+    )
+    check.below("the same at p = 1.5: ratio of norms at n = 160", doubling_variation(160, 1.5), 2.0)
+
+
+def doubling_variation(steps: int, p: float) -> float:
+    """Return |sqrt(Q_n)|_p / |X_n|_p for X_k = 2^k while every toss is heads, and 0 after the first tails."""
+    k = np.arange(1, steps + 1)
+    # After tails at toss k: increments 1, 1, 2, ..., 2^(k-2), and -2^(k-1), so that Q = 1 + (4^(k-1) - 1) / 3 + 4^(k-1)
+    until = 1 + (4.0 ** (k - 1) - 1) / 3
+    moments = np.sum(0.5**k * (until + 4.0 ** (k - 1)) ** (p / 2)) + 0.5**steps * (1 + (4.0**steps - 1) / 3) ** (p / 2)
+    return float((moments / (0.5**steps * 2.0 ** (steps * p))) ** (1 / p))
+
+
+def check_matrices(check: Check) -> None:
+    """Check the inequality of Hoffman and Wielandt, both identities of matrices, and Gronwall's inequality."""
+    from scipy.integrate import solve_ivp
+
+    rng = np.random.default_rng(46)
+    ratios = [hoffman_wielandt(*normal_matrices(rng, 5, together)) for together in (False,) * 20 + (True,)]
+    check.at_most("Hoffman-Wielandt: largest ratio of both sides, pairs of normal matrices", largest(ratios), 1 + 1e-9)
+    check.near("Hoffman-Wielandt: ratio for close normal matrices that commute", ratios[-1], 1.0, 1e-9)
+    block = np.array([[0.0, 1.0], [0.0, 0.0]])
+    moved = np.array([[0.0, 1.0], [0.01, 0.0]])
+    check.above("Hoffman-Wielandt: ratio for matrices that are not normal", hoffman_wielandt(block, moved), 100)
+    gaps, printed, determinants = [], [], []
+    for _ in range(20):
+        a, v, t = rng.standard_normal((6, 6)) + 3 * np.eye(6), rng.standard_normal(6), float(rng.uniform(0.2, 2))
+        inverse, direct = np.linalg.inv(a), np.linalg.solve(a + t * np.outer(v, v), v)
+        gaps.append(float(np.max(np.abs(direct - inverse @ v / (1 + t * v @ inverse @ v)))))
+        printed.append(float(np.max(np.abs(direct - inverse @ v / (1 + t * v @ a @ v)))))
+        b, c = rng.standard_normal((4, 7)), rng.standard_normal((7, 4))
+        determinants.append(abs(np.linalg.det(np.eye(4) + b @ c) / np.linalg.det(np.eye(7) + c @ b) - 1))
+    check.below("Sherman-Morrison: largest error", largest(gaps), 1e-9)
+    check.above("Sherman-Morrison: least error of the printed formula", smallest(printed), 1e-3)
+    check.below("Sylvester: largest relative difference of both determinants", largest(determinants), 1e-9)
+    times = np.linspace(0, 4, 41)
+    bound = np.exp(np.sin(2 * times) / 2 + 0.3 * times)
+    options = dict(t_eval=times, rtol=1e-11, atol=1e-12)
+    equal = solve_ivp(lambda t, u: (np.cos(2 * t) + 0.3) * u, (0, 4), [1.0], **options).y[0]
+    less = solve_ivp(lambda t, u: (np.cos(2 * t) + 0.3) * np.sin(u) - u**3 / 5, (0, 4), [1.0], **options).y[0]
+    check.near("Gronwall: largest ratio to the bound if u' = beta u", float(np.max(equal / bound)), 1.0, 1e-8)
+    check.at_most("Gronwall: largest ratio to the bound after t = 0 if u' < beta u", float(np.max((less / bound)[1:])), 1.0)
+
+
+def normal_matrices(rng: np.random.Generator, size: int, commute: bool) -> tuple[Any, Any]:
+    """Return two random normal matrices, which commute and are close to each other on demand."""
+    bases = [np.linalg.qr(rng.standard_normal((size, size)) + 1j * rng.standard_normal((size, size)))[0] for _ in range(2)]
+    values = rng.standard_normal((2, size)) + 1j * rng.standard_normal((2, size))
+    if commute:
+        bases[1], values[1] = bases[0], values[0] + 0.01 * values[1]
+    first, second = ((basis * row) @ basis.conj().T for basis, row in zip(bases, values, strict=True))
+    return first, second
+
+
+def hoffman_wielandt(a: Any, b: Any) -> float:
+    """Return the least sum of squared distances of paired eigenvalues over |A - B|_F^2, which is at most 1 for normal matrices."""
+    from scipy.optimize import linear_sum_assignment
+
+    distances = np.abs(np.linalg.eigvals(a)[:, None] - np.linalg.eigvals(b)) ** 2
+    return float(distances[linear_sum_assignment(distances)].sum() / np.sum(np.abs(a - b) ** 2))

@@ -6,12 +6,16 @@ solver that did not converge). 2 means bad input, and 130 means interrupted. A t
 
 from __future__ import annotations
 
+import shutil
 import sys
+import textwrap
 import threading
+import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from itertools import zip_longest
+from typing import Any, Protocol
 
 import typer
 from typer.core import TyperGroup
@@ -20,6 +24,13 @@ from limitlab._core.cost import duration
 from limitlab.errors import UnreachableTarget
 from limitlab.lab.progress import PATIENCE
 
+
+class Tell(Protocol):
+    """A function that changes the words of a progress line. `share` is the finished share of the work, if it is known."""
+
+    def __call__(self, words: str, share: float | None = None) -> None: ...
+
+
 FIRST_LINE, NEXT_LINES = 2.0, 30.0
 """Seconds before the first progress line if there is no terminal, and between further lines."""
 
@@ -27,11 +38,12 @@ FIRST_LINE, NEXT_LINES = 2.0, 30.0
 @contextmanager
 def status_line(
     what: str, patience: float = PATIENCE, counted: bool = False, first: float = FIRST_LINE, every: float = NEXT_LINES
-) -> Iterator[Callable[[str], None]]:
+) -> Iterator[Tell]:
     """Show on stderr what a command is doing, and return a function that changes the text.
 
-    On a terminal a spinner appears after a second. Without a terminal, lines are printed at intervals. If `counted` is true, a terminal
-    shows a bar of finished tasks instead of the spinner.
+    On a terminal a spinner appears after a second. Without a terminal, lines are printed at intervals. If the function is called with the
+    finished share of the work, a line is printed for every tenth of it instead. If `counted` is true, a terminal shows a bar of finished
+    tasks instead of the spinner.
 
     >>> with status_line("counting") as tell:
     ...     tell("counting rows")
@@ -41,7 +53,7 @@ def status_line(
             yield tell
         return
     if counted:
-        yield lambda words: None
+        yield lambda words, share=None: None
         return
     from rich.console import Console
 
@@ -57,7 +69,11 @@ def status_line(
     timer.daemon = True
     timer.start()
     try:
-        yield status.update
+
+        def tell(words: str, share: float | None = None) -> None:
+            status.update(words)
+
+        yield tell
     finally:
         timer.cancel()
         with lock:
@@ -66,19 +82,30 @@ def status_line(
 
 
 @contextmanager
-def _lines(what: str, first: float, every: float) -> Iterator[Callable[[str], None]]:
-    """Print a line on stderr after `first` seconds, and then every `every` seconds."""
-    words, over, stream = [what], threading.Event(), sys.stderr
+def _lines(what: str, first: float, every: float) -> Iterator[Tell]:
+    """Print a line on stderr after `first` seconds, and then every `every` seconds, or a line for every tenth of the work."""
+    texts, over, stream, began = [what], threading.Event(), sys.stderr, time.monotonic()
+    tenths: list[int] = []
+
+    def show() -> None:
+        print(f"{texts[-1]} ({duration(time.monotonic() - began)} so far)", file=stream, flush=True)
 
     def watch() -> None:
-        waited, pause = 0.0, first
+        pause = first
         while not over.wait(pause):
-            waited, pause = waited + pause, every
-            print(f"{words[-1]} ({duration(waited)} so far)", file=stream, flush=True)
+            pause = every
+            if not tenths:
+                show()
+
+    def tell(words: str, share: float | None = None) -> None:
+        texts.append(words)
+        if share is not None and (not tenths or int(10 * share) > tenths[-1]):
+            tenths.append(int(10 * share))
+            show()
 
     threading.Thread(target=watch, daemon=True).start()
     try:
-        yield words.append
+        yield tell
     finally:
         over.set()
 
@@ -117,6 +144,10 @@ class OneLineErrors(TyperGroup):
             sys.exit(code or 0)
         return code
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments, in which `--plot` may be the last one or may be followed by another option."""
+        return super().parse_args(ctx, with_plot_file(args))
+
     def invoke(self, ctx: Any) -> Any:
         """Run the command. Ctrl-C ends it with a line on stderr."""
         try:
@@ -124,6 +155,22 @@ class OneLineErrors(TyperGroup):
         except KeyboardInterrupt as stop:
             print_error(f"interrupted: {stop}" if str(stop) else "interrupted")
             raise typer.Exit(INTERRUPTED) from None
+
+
+IN_TERMINAL = "-"
+"""The name of the file of `--plot` that means a plot in the terminal."""
+
+
+def with_plot_file(args: Sequence[str]) -> list[str]:
+    """Return the arguments of a command line in which `--plot` always has a value.
+
+    >>> with_plot_file(["predict", "ridge", "--plot"]), with_plot_file(["--plot", "x.png"])
+    (['predict', 'ridge', '--plot', '-'], ['--plot', 'x.png'])
+    """
+    pairs = zip_longest(args, args[1:], fillvalue="--")
+    return [
+        part for arg, after in pairs for part in ([arg, IN_TERMINAL] if arg == "--plot" and after[:2] == "--" else [arg])
+    ]
 
 
 def expected(error: Exception) -> bool:
@@ -177,9 +224,36 @@ def one_line_warnings() -> Iterator[None]:
 
 
 def print_error(line: str) -> None:
-    """Print a line on stderr."""
+    """Print an error on stderr."""
+    first, *others = wrapped(f"error: {line}", sys.stderr).splitlines()
     typer.secho("error: ", fg="red", bold=True, err=True, nl=False)
-    typer.echo(line, err=True)
+    typer.echo("\n".join([first.removeprefix("error: "), *others]), err=True)
+
+
+def wrapped(text: str, stream: Any = None, indent: str = "") -> str:
+    """Return a text with lines that fit on the terminal, broken between words only.
+
+    Without a terminal a line is as long as its sentence, so that other programs can read it. A word that is longer than a line, such as the
+    path of a file, remains whole. Lines after the first begin with `indent`.
+    """
+    stream = sys.stdout if stream is None else stream
+    if not stream.isatty():
+        return text
+    width = shutil.get_terminal_size().columns
+    lines = (
+        textwrap.wrap(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False) or [""]
+        for line in text.split("\n")
+    )
+    return "\n".join(line for part in lines for line in part)
+
+
+def say(text: str, indent: str = "", *, err: bool = False, **style: Any) -> None:
+    """Print sentences on stdout, or on stderr if `err` is true, with lines that fit on the terminal.
+
+    Further options such as `bold=True` are those of `typer.style`.
+    """
+    shown = wrapped(text, sys.stderr if err else sys.stdout, indent)
+    typer.echo(typer.style(shown, **style) if style else shown, err=err)
 
 
 def _one_line(text: str) -> str:
@@ -191,7 +265,7 @@ app = typer.Typer(
     cls=OneLineErrors,
     help="Predict, simulate and compare the limit laws of learning.",
     epilog="Example: limitlab predict ridge --ratio 0.1:10:60log --ridge 0.001,0.1 --plot double_descent.png",
-    no_args_is_help=True,
+    no_args_is_help=False,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     add_completion=True,
@@ -219,3 +293,25 @@ def version_option(
 
         typer.echo(f"limitlab {installed('limitlab')}")
         raise typer.Exit
+    if ctx.invoked_subcommand is None:
+        say(OVERVIEW)
+
+
+OVERVIEW = """limitlab computes what learning systems do in the limit of large size,
+and tests it by simulation.
+
+My data    limitlab forecast DATA.csv --target COLUMN
+           Would more data help?
+A law      limitlab predict ridge --plot
+           What does the theory predict? (a plot in the terminal)
+Check      limitlab compare ridge
+           Do theory and simulation agree?
+See        limitlab report
+           All laws in pictures, on one page.
+Teach      limitlab explore ridge
+           A law with sliders, in the browser.
+
+`limitlab guide` asks three questions and recommends a command.
+`limitlab laws` lists the laws, and `limitlab laws overfitting` those about a word.
+`limitlab --help` lists all commands."""
+"""The text of `limitlab` without a command, in lines of at most 80 characters."""

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 import sys
+import textwrap
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 
 from limitlab.errors import Refused, did_you_mean
-from limitlab.show.cli._app import app
-from limitlab.show.cli._law import LawArgument, LawsOption, note_names
+from limitlab.show.cli._app import app, say
+from limitlab.show.cli._law import LawArgument, LawsOption, dashed, note_names
 from limitlab.show.cli._output import JsonOption, kebab, parameter_table, print_facts, print_json, print_page, stdout
 
 if TYPE_CHECKING:
@@ -145,8 +146,9 @@ def guide(
     if as_json:
         print_json(vars(recommended))
         return
-    typer.echo(f"{recommended.command}\n    {recommended.words}")
-    typer.echo(f"It uses the law {recommended.law} (limitlab show {recommended.law})")
+    say(recommended.command, bold=True)
+    say(f"    {recommended.words}", "    ")
+    say(f"It uses the law {recommended.law} (limitlab show {recommended.law})")
 
 
 def has_terminal() -> bool:
@@ -162,33 +164,92 @@ def choose(option: str, question: str, choices: dict[str, str], value: str | Non
         return value
     if not has_terminal():
         raise Refused(f"--{option} is required when there is no terminal: choose one of {', '.join(choices)}")
-    typer.echo(question)
+    say(question)
     names = list(choices)
     for place, (name, words) in enumerate(choices.items(), 1):
-        typer.echo(f"  {place}  {words} ({name})")
+        say(f"  {place}  {words} ({name})", "     ")
     while True:
         typed = typer.prompt("number or word", default="1")
         if typed.isdecimal() and 1 <= int(typed) <= len(names):
             return names[int(typed) - 1]
         if typed in choices:
             return str(typed)
-        typer.echo(f"{typed!r} is not one of the choices: {did_you_mean(typed, choices)}")
+        say(f"{typed!r} is not one of the choices: {did_you_mean(typed, choices)}")
 
 
-@app.command(epilog="Example: limitlab laws")
-def laws(as_json: JsonOption = False, laws: LawsOption = None) -> None:
-    """List every law with its question, its status and its claims."""
-    from limitlab._core.registry import all_laws, law_id, laws_by_subject
+@app.command(epilog="Example: limitlab laws overfitting")
+def laws(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[WORD]...",
+            help="Only laws with these words in their name, question, subject, observables, parameters or claims.",
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+    laws: LawsOption = None,
+) -> None:
+    """List the laws with the question that each of them answers, one line per law."""
+    from limitlab._core.registry import laws_by_subject
+
+    listed = {
+        subject: [law for law in members if mentions(law, subject, words or ())]
+        for subject, members in laws_by_subject().items()
+    }
+    shown = [law for members in listed.values() for law in members]
+    if not shown:
+        every = sorted(
+            {word for subject, members in laws_by_subject().items() for law in members for word in words_of(law, subject)}
+        )
+        raise Refused(f"no law contains {' '.join(words or ())!r}: {did_you_mean((words or [''])[0].lower(), every)}")
+    if as_json:
+        print_json([describe_law(law) for law in shown])
+        return
+    from limitlab._core.registry import law_id
+
+    width, column = stdout().width, max(len(law_id(law)) for law in shown)
+    for subject, members in listed.items():
+        if members:
+            say(subject, bold=True)
+        for law in members:
+            question = shorten(law.title(), width - column - 2)
+            typer.echo(f"{law_id(law):<{column}}  {question}")
+
+
+def words_of(law: type[Law], subject: str) -> set[str]:
+    """Return the words by which `laws` finds a law."""
+    import re
+
+    from limitlab._core.headline import headline_of
+    from limitlab._core.registry import law_id
     from limitlab.lab.claims import claims_of
 
-    if as_json:
-        print_json([describe_law(law) for law in all_laws().values()])
-        return
-    for subject, members in laws_by_subject().items():
-        table = Table("law", "question", "status", "claims", title=subject, title_justify="left")
-        for law in members:
-            table.add_row(law_id(law), law.title(), law.status, " ".join(claims_of(law)))
-        stdout().print(table, markup=False)
+    texts = [dashed(law.__name__), law.title(), subject, law.regime, headline_of(law).finding]
+    texts += [meta.long_name for meta in law.outputs().values()] + [meta.description for meta in law.parameters().values()]
+    names = [law_id(law), *law.outputs(), *law.parameters(), *claims_of(law)]
+    return {word.lower() for word in [*names, *re.findall(r"[^\W\d_]{3,}", " ".join(texts))]}
+
+
+def mentions(law: type[Law], subject: str, words: Sequence[str]) -> bool:
+    """Return whether every one of these words is a part of a word of a law.
+
+    >>> from limitlab.laws import Ridge
+    >>> mentions(Ridge, "Regression", ["ridge", "noise"]), mentions(Ridge, "Regression", ["transformer"])
+    (True, False)
+    """
+    known = words_of(law, subject)
+    return all(any(word.lower() in each for each in known) for text in words for word in text.split())
+
+
+def shorten(text: str, width: int) -> str:
+    """Return the beginning of a sentence that fits in a line, without a part of a word.
+
+    >>> shorten("How fast do test errors fall?", 16), shorten("How fast?", 16)
+    ('How fast do ...', 'How fast?')
+    """
+    return textwrap.shorten(
+        text, max(width, len(" ...")), placeholder=" ...", break_long_words=False, break_on_hyphens=False
+    )
 
 
 @app.command(epilog="Example: limitlab show ridge")
@@ -201,9 +262,8 @@ def show(law_name: LawArgument, as_json: JsonOption = False, laws: LawsOption = 
     if as_json:
         print_json(describe_law(law))
         return
-    console = stdout()
-    console.print(f"[bold]{law.__name__}[/bold]")
-    console.print(law.title() + "\n", markup=False)
+    say(law.__name__, bold=True)
+    say(law.title() + "\n")
     facts = {
         "Status": STATUS_WORDS[law.status],
         "Regime": law.regime,
@@ -214,7 +274,7 @@ def show(law_name: LawArgument, as_json: JsonOption = False, laws: LawsOption = 
     }
     print_facts({term: words for term, words in facts.items() if words})
     parameter_table(law)
-    console.print(f"\nExample: {example(law)}", markup=False)
+    say(f"\nExample: {example(law)}")
 
 
 STATUS_WORDS = {
@@ -235,7 +295,7 @@ def cite(law_name: LawArgument, as_json: JsonOption = False, laws: LawsOption = 
     if as_json:
         print_json({"law": law.__name__, "references": references})
     elif references:
-        typer.echo("\n\n".join(references))
+        say("\n\n".join(references), " " * 14)
     else:
         raise Refused(f"{law.__name__} has no references")
 

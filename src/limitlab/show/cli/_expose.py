@@ -170,9 +170,9 @@ def _command(
             result = show(function(**values, **({"progress": tell} if "progress" in parameters else {})))
 
         def show_page() -> None:
+            print_page(result.page)
             for note in result.notes:
                 print_note(note)
-            print_page(result.page)
 
         write_outputs(result.data, as_json, out, plot, result.figure, show_page, lambda: result.page.data)
         if result.failed:

@@ -21,7 +21,7 @@ from typer.core import CompletionItem, TyperCommand  # type: ignore[attr-defined
 
 from limitlab._core.lazy import index
 from limitlab.errors import Refused, did_you_mean
-from limitlab.show.cli._app import app
+from limitlab.show.cli._app import app, say
 from limitlab.show.cli._output import kebab, parameter_table
 
 if TYPE_CHECKING:
@@ -355,7 +355,7 @@ class LawCommand(TyperCommand):
         if name is not None:
             from limitlab._core.registry import find_law
 
-            typer.echo(f"\nOptions for the parameters of {find_law(name).__name__}:")
+            say(f"\nOptions for the parameters of {find_law(name).__name__}:")
             parameter_table(find_law(name))
 
 

@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 import typer
@@ -16,6 +16,7 @@ from rich.table import Table
 from limitlab._core.files import replacing, require_writable, write_whole
 from limitlab._core.page import Page, describe_result, jsonable, number, plain_symbol, rows_of, table_names
 from limitlab.errors import Refused
+from limitlab.show.cli._app import IN_TERMINAL, say
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -25,7 +26,10 @@ if TYPE_CHECKING:
 
 JsonOption = Annotated[bool, typer.Option("--json", help='Print JSON instead of a table (infinity as the string "inf").')]
 OutOption = Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Save the numbers: .csv or .nc (NetCDF).")]
-PlotOption = Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Save a figure: .png, .svg or .pdf.")]
+PlotOption = Annotated[
+    Path | None,
+    typer.Option("--plot", metavar="[FILE]", help="Save a figure: .png, .svg or .pdf. Without FILE, draw in the terminal."),
+]
 EngineOption = Annotated[
     str | None,
     typer.Option(
@@ -87,7 +91,7 @@ def check_paths(out: Path | None = None, plot: Path | None = None, figure: Path 
         (figure, "--out", FIGURE_FORMATS),
     )
     for path, option, formats in named:
-        if path is not None:
+        if path is not None and str(path) != IN_TERMINAL:
             if path.suffix.lower() not in formats:
                 raise Refused(f"{option} {path}: the name must end in {' or '.join(formats)}")
             require_writable(path)
@@ -118,7 +122,7 @@ def write_outputs(
 
 def print_note(line: str) -> None:
     """Print a note on stderr, so that stdout contains results only."""
-    typer.echo(line, err=True)
+    say(line, err=True)
 
 
 # -- tables ---------------------------------------------------------------------------------------------------------
@@ -132,14 +136,16 @@ def print_table(rows: Sequence[Mapping[str, Any]], title: str = "", most: int = 
     """
     console = stdout()
     if title:
-        console.print(title, markup=False)
+        say(title)
     names = list(rows[0] if rows else ()) if fold else fitting_columns(rows, console.width)
     table = Table()
-    for name in names:
-        textual = isinstance(rows[0][name], str)
-        # numbers are never folded, but names of columns may be
-        least = None if textual else max(len(number(row[name])) for row in rows)
-        table.add_column(name.replace("_", " "), justify="left" if textual else "right", overflow="fold", min_width=least)
+    widths = column_widths([needed(name, rows) for name in names], console.width)
+    if fold and None in widths:
+        print_blocks(rows)
+        return
+    for name, width in zip(names, widths, strict=True):
+        justify: Literal["left", "right"] = "left" if isinstance(rows[0][name], str) else "right"
+        table.add_column(name.replace("_", " "), justify=justify, overflow="fold", width=width)
     shown: list[Mapping[str, Any] | None] = list(rows)
     if len(rows) > most:
         shown = [*rows[: most // 2], None, *rows[-(most // 2) :]]
@@ -147,29 +153,33 @@ def print_table(rows: Sequence[Mapping[str, Any]], title: str = "", most: int = 
         table.add_row(*("..." if row is None else number(row[name]) for name in names))
     console.print(table, markup=False)
     if len(rows) > most:
-        console.print(f"{len(rows)} rows; --out or --json gives all of them", markup=False)
+        say(f"{len(rows)} rows; --out or --json gives all of them")
     left = [name for name in (rows[0] if rows else ()) if name not in names]
     if left:
-        console.print(f"no room for {', '.join(left)}: widen the terminal, or use --out or --json", markup=False)
+        say(f"no room for {', '.join(left)}: widen the terminal, or use --out or --json")
 
 
 def print_page(page: Page, fold: bool = False) -> None:
-    """Print the title, facts, tables, verdict and sentences of a page.
+    """Print a page, with its answer first.
 
-    Tables are cut to the width of the terminal. If `fold` is true, they have all rows and columns, and long texts are folded.
+    The answer is the verdict with the first sentence, or the title if there is no verdict. Then follow the title, the facts, the tables and
+    the other sentences. Tables are cut to the width of the terminal. If `fold` is true, they have all rows and columns, and long texts are
+    folded.
     """
+    sentences = list(page.sentences)
+    if page.verdict:
+        answer = ": ".join([page.verdict, *sentences[:1]])
+        say(answer, fg=COLOURS.get(page.verdict), bold=True)
+        sentences = sentences[1:]
     if page.title:
-        stdout().print(page.title, markup=False)
+        say(page.title, bold=not page.verdict)
     if page.facts:
         print_facts(page.facts)
     for table in page.tables:
         rows = table.rounded()
         print_table(rows, table.title, max(len(rows), 60) if fold else 60, fold)
-    if page.verdict:
-        typer.secho(page.verdict, fg=COLOURS.get(page.verdict), bold=True, nl=False)
-        typer.echo(": ", nl=False)
-    if page.sentences:
-        typer.echo("\n".join(page.sentences))
+    if sentences:
+        say("\n".join(sentences))
 
 
 def print_facts(facts: Mapping[str, str]) -> None:
@@ -180,8 +190,51 @@ def print_facts(facts: Mapping[str, str]) -> None:
     stdout().print(grid, markup=False)
 
 
+def print_blocks(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Print every row as a line with its first cell, and an indented line for each of the other cells.
+
+    It replaces a table whose words do not fit side by side.
+    """
+    for row in rows:
+        (_, first), *others = row.items()
+        say(number(first), bold=True)
+        for name, cell in others:
+            if number(cell):
+                say(f"    {name.replace('_', ' ')}: {number(cell)}", " " * 8)
+
+
+def needed(name: str, rows: Sequence[Mapping[str, Any]]) -> tuple[int, int]:
+    """Return the smallest width of a column that breaks no word and no number, and the width of its longest cell.
+
+    >>> needed("test_error", [{"test_error": 0.25}]), needed("law", [{"law": "two words of text"}])
+    ((5, 10), (5, 17))
+    """
+    cells = [number(row[name]) for row in rows]
+    words = name.split("_") + [
+        word for cell in cells for word in (cell.split() if isinstance(rows[0][name], str) else [cell])
+    ]
+    return max(map(len, words)), max(map(len, [name, *cells]))
+
+
+def column_widths(needs: Sequence[tuple[int, int]], width: int) -> list[int | None]:
+    """Return the widths of columns that fit side by side, or None for every column if their words do not fit.
+
+    >>> column_widths([(5, 10), (5, 17)], 28), column_widths([(5, 10), (5, 17)], 8)
+    ([10, 11], [None, None])
+    """
+    spare = width - 1 - sum(least + 3 for least, _ in needs)
+    if spare < 0:
+        return [None] * len(needs)
+    widths: list[int | None] = []
+    for least, most in needs:
+        more = min(most - least, spare)
+        widths.append(least + more)
+        spare -= more
+    return widths
+
+
 def fitting_columns(rows: Sequence[Mapping[str, Any]], width: int) -> list[str]:
-    """Return the first columns that fit side by side. Texts may be folded, but numbers may not.
+    """Return the first columns that fit side by side. Texts may be folded between words, but numbers may not.
 
     >>> fitting_columns([{"observable": "test_error", "theory": 0.123456, "simulation": 0.123457}], 30)
     ['observable', 'theory']
@@ -189,13 +242,16 @@ def fitting_columns(rows: Sequence[Mapping[str, Any]], width: int) -> list[str]:
     columns: list[str] = []
     room = width - 1
     for name in rows[0] if rows else ():
-        longest_word = max(map(len, name.split("_")))
-        longest_cell = max(len(number(row[name])) for row in rows)
-        room -= max(longest_word, min(longest_cell, 30) if isinstance(rows[0][name], str) else longest_cell) + 3
+        least, most = needed(name, rows)
+        room -= max(least, min(most, READABLE) if isinstance(rows[0][name], str) else 0) + 3
         if room < 0 and len(columns) > 1:
             break
         columns.append(name)
     return columns
+
+
+READABLE = 30
+"""Width in characters from which a column of long texts is readable."""
 
 
 # -- JSON -----------------------------------------------------------------------------------------------------------
@@ -250,8 +306,17 @@ def storable(result: xr.Dataset) -> xr.Dataset:
 
 
 def save_figure(make: Callable[[], Figure], path: Path) -> None:
-    """Draw and write a figure. The file is complete or not written at all, and equal figures give equal files."""
+    """Draw and write a figure. The file is complete or not written at all, and equal figures give equal files.
+
+    If the path is "-", the figure is drawn in the terminal.
+    """
     from limitlab.plotting.output import rendered
+
+    if str(path) == IN_TERMINAL:
+        from limitlab.show.cli._terminal import print_figure
+
+        print_figure(make())
+        return
 
     write_whole(path, rendered(make(), path.suffix.lower().removeprefix(".")))
     print_note(f"wrote {path}")
@@ -271,7 +336,8 @@ KIND_WORDS = {"solver": "Accuracy of the prediction (advanced)", "experiment": "
 def parameter_table(law: type[Law]) -> None:
     """Print the options for the parameters of a law.
 
-    The parameters of the limit come first, and the advanced parameters follow by kind.
+    The parameters of the limit come first, and the advanced parameters follow by kind. On a narrow terminal the description of an option is
+    below its name.
     """
     from limitlab._core.about import allowed
 
@@ -280,11 +346,27 @@ def parameter_table(law: type[Law]) -> None:
         (("solver",), KIND_WORDS["solver"]),
         (("experiment",), KIND_WORDS["experiment"]),
     ):
-        of_kind = {name: meta for name, meta in law.parameters().items() if meta.kind in kinds}
-        if not of_kind:
+        rows = [
+            (f"--{kebab(name)}", plain_symbol(meta.symbol), number(meta.default), allowed(law, name), meta.words)
+            for name, meta in law.parameters().items()
+            if meta.kind in kinds
+        ]
+        if not rows:
             continue
-        table = Table("option", "symbol", "default", "allowed", "description", title=title or None, title_justify="left")
-        for name, meta in of_kind.items():
-            default = number(meta.default)
-            table.add_row(f"--{kebab(name)}", plain_symbol(meta.symbol), default, allowed(law, name), meta.words)
-        stdout().print(table, markup=False)
+        console = stdout()
+        if console.width < WIDE_TABLE:
+            say(f"\n{title}" if title else "")
+            for option, symbol, default, values, words in rows:
+                say(" ".join(filter(None, [option, symbol, f"(default {default}; {values})"])), "    ")
+                say(f"    {words}", "    ")
+            continue
+        table = Table(title=title or None, title_justify="left")
+        for name in ("option", "symbol", "default", "allowed", "description"):
+            table.add_column(name, overflow="fold", no_wrap=name == "option")
+        for row in rows:
+            table.add_row(*row)
+        console.print(table, markup=False)
+
+
+WIDE_TABLE = 110
+"""Width of the terminal in characters from which parameters are a table."""

@@ -19,7 +19,7 @@ import typer
 
 from limitlab._core.page import long_rows, number, rows_of, table_names
 from limitlab.errors import Refused, did_you_mean
-from limitlab.show.cli._app import FAILED, INTERRUPTED, app, status_line
+from limitlab.show.cli._app import FAILED, INTERRUPTED, app, say, status_line
 from limitlab.show.cli._law import (
     LawArgument,
     LawsOption,
@@ -32,6 +32,7 @@ from limitlab.show.cli._law import (
     title_of,
 )
 from limitlab.show.cli._output import (
+    COLOURS,
     EngineOption,
     JsonOption,
     OutOption,
@@ -81,18 +82,45 @@ def predict(
     parsed = parse_law(ctx, law_name)
     names = chosen(parsed.law, observables)
     check_paths(out, plot)
-    if plot is not None:
-        require_axis(parsed)
     with status_line(f"solving {type(parsed.law).__name__}"):
         result = beside_best(parsed) if best else select(predicted(parsed), names)
 
     def draw() -> Figure:
         from limitlab.lab.result_figures import sweep_figure
 
-        return sweep_figure(result)
+        if best:
+            return sweep_figure(result)
+        if not parsed.over and names is None:
+            from limitlab.plotting import headline_view
+
+            with status_line(f"simulating {type(parsed.law).__name__}"):
+                return headline_view(parsed.law).figure()
+        require_axis(parsed)
+        figure = sweep_figure(result, names or headline_names(type(parsed.law), result))
+        figure.suptitle(short_title(parsed))
+        return figure
 
     saved = out is not None or plot is not None
     write_outputs(result, as_json, out, plot, draw, None if saved else lambda: print_prediction(parsed, result))
+
+
+def short_title(parsed: ParsedLaw) -> str:
+    """Return the name of a law with the parameters that were set to a single value."""
+    law = parsed.law
+    fixed = [name for name in type(law).parameters() if name in law.model_fields_set and name not in parsed.over]
+    return ", ".join([type(law).__name__, *(f"{name.replace('_', ' ')} {number(getattr(law, name))}" for name in fixed)])
+
+
+MOST_PANELS = 2
+"""Largest number of panels of a plot, unless `--observables` names more."""
+
+
+def headline_names(law: type[Law], result: xr.Dataset) -> list[str]:
+    """Return the observables of the headline view of a law that vary in a result, or else its first ones."""
+    from limitlab._core.headline import headline_of
+
+    varying = [name for name in table_names(result) if result[name].ndim]
+    return ([name for name in headline_of(law).show if name in varying] or varying)[:MOST_PANELS]
 
 
 def predicted(parsed: ParsedLaw) -> xr.Dataset:
@@ -129,9 +157,9 @@ def print_prediction(parsed: ParsedLaw, result: xr.Dataset) -> None:
         print_table(rows, title=title)
     accuracy = result.attrs["accuracy"]
     words = accuracy if isinstance(accuracy, str) else f"{float(accuracy):.1g}"
-    typer.echo(f"status: {parsed.law.status}; estimated relative accuracy {words}")
+    say(f"status: {parsed.law.status}; estimated relative accuracy {words}")
     if parsed.law.caveat():
-        typer.echo(f"note: {parsed.law.caveat()}")
+        say(f"note: {parsed.law.caveat()}")
 
 
 @law_command("simulate ridge --ratio 0.5,2 --size 200 --seeds 10")
@@ -286,6 +314,9 @@ def compare(
     results = comparison.parts or (comparison,)
 
     def show() -> None:
+        if len(results) > 1:
+            words = f"{comparison.verdict}: {type(law).__name__} was compared at {len(results)} check points"
+            say(words, fg=COLOURS.get(comparison.verdict), bold=True)
         for result in results:
             print_page(result.page())
 
@@ -385,7 +416,7 @@ def sweep(
     with status_line(f"sweeping {spec.law}", counted=True) as tell:
         quiet = sys.stderr.isatty()  # a terminal shows a progress bar
         result = run_sweep(
-            spec, **changes, progress=None if quiet else lambda n, of: tell(f"{n} of {of} tasks are finished")
+            spec, **changes, progress=None if quiet else lambda n, of: tell(f"{n} of {of} tasks are finished", n / of)
         )
     stored = changes.get("store", spec.store)
     if stored is not None:
@@ -490,7 +521,7 @@ def reproduce(
     if as_json:
         print_json({**asdict(reproduction), "matches": reproduction.matches})
     else:
-        typer.echo(str(reproduction))
+        say(str(reproduction))
     if not reproduction.matches:
         raise typer.Exit(FAILED)
 
@@ -533,19 +564,13 @@ def plan(
     check_paths(out, plot)
     with status_line(f"solving for {parameter}"):
         result = run(law, {observable: wanted}, parameter, interval, prefer)
-    finish(law, result, parameter, observable, as_json, out, plot, level=wanted)
-    if not as_json:
-        answer, reached = result[parameter].item(), number(result[observable].item())
-        # a parameter that is a whole number rarely reaches the target exactly
-        wish = "" if reached == number(wanted) else f" (target {number(wanted)})"
-        others = [number(value) for value in result["solutions"].values.tolist() if value != answer]
-        typer.echo(
-            f"{parameter} = {number(answer)} gives {observable} = {reached}{wish}"
-            + (f"; other answers: {', '.join(others)}" if others else "")
-        )
-        words = in_words(law, parameter, answer)
-        if words:
-            typer.echo(words)
+    answer, reached = result[parameter].item(), number(result[observable].item())
+    # a parameter that is a whole number rarely reaches the target exactly
+    wish = "" if reached == number(wanted) else f" (target {number(wanted)})"
+    others = [number(value) for value in result["solutions"].values.tolist() if value != answer]
+    words = f"{parameter} = {number(answer)} gives {observable} = {reached}{wish}"
+    words += f"; other answers: {', '.join(others)}" if others else ""
+    finish(law, result, parameter, observable, [words, in_words(law, parameter, answer)], as_json, out, plot, level=wanted)
 
 
 @law_command("optimal ridge --ratio 2 --noise 0.5 --over ridge --minimise test_error")
@@ -569,11 +594,10 @@ def optimal(
     check_paths(out, plot)
     with status_line(f"looking for the best {parameter}"):
         result = run(law, parameter, observable, interval)
-    finish(law, result, parameter, observable, as_json, out, plot)
-    if not as_json:
-        best, value = number(result[parameter].item()), number(result[observable].item())
-        edge = " (an end of the search interval, which --bounds changes)" if result.attrs["at_bound"] else ""
-        typer.echo(f"{parameter} = {best}{edge} minimises {observable}: {value}")
+    best, value = number(result[parameter].item()), number(result[observable].item())
+    edge = " (an end of the search interval, which --bounds changes)" if result.attrs["at_bound"] else ""
+    words = f"{parameter} = {best}{edge} minimises {observable}: {value}"
+    finish(law, result, parameter, observable, [words], as_json, out, plot)
 
 
 def finish(
@@ -581,12 +605,16 @@ def finish(
     result: xr.Dataset,
     parameter: str,
     observable: str,
+    answer: Sequence[str],
     as_json: bool,
     out: Path | None,
     plot: Path | None,
     level: float | None = None,
 ) -> None:
-    """Save, draw and print a result."""
+    """Save, draw and print a result, with the sentences of its answer first."""
+    if not as_json:
+        for place, words in enumerate(filter(None, answer)):
+            say(words, bold=place == 0)
 
     def draw() -> Figure:
         from limitlab.lab.result_figures import answer_figure
@@ -699,9 +727,9 @@ def stop(
         return stopping_figure(table) if len(over) == 1 else sweep_figure(table, ("time", "test_error", "final_test_error"))
 
     def show() -> None:
-        print_table(rows_of(table), title=f"when to stop: {title_of(parsed.law, [*over, 'times'])}")
         if not parsed.over:
-            typer.echo(plan_stopping(parsed.law, end, slack).words())
+            say(plan_stopping(parsed.law, end, slack).words(), bold=True)
+        print_table(rows_of(table), title=f"when to stop: {title_of(parsed.law, [*over, 'times'])}")
 
     write_outputs(table, as_json, out, plot, draw, show)
 

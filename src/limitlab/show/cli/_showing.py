@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
-from rich.text import Text
 
+from limitlab._core.cost import duration
 from limitlab._core.files import require_writable, write_whole
 from limitlab._core.page import jsonable, number
 from limitlab.errors import Refused
-from limitlab.show.cli._app import FAILED, app, status_line
+from limitlab.show.cli._app import FAILED, IN_TERMINAL, app, say, status_line
+from limitlab.show.cli._catalogue import shorten
 from limitlab.show.cli._law import LawsOption, claim_ids, figure_ids, laws_named
 from limitlab.show.cli._output import (
     FIGURE_FORMATS,
@@ -57,12 +57,19 @@ def verify(
         Path | None,
         typer.Option("--out", metavar="FILE", help="Also write the results to this Markdown (.md) or JSON (.json) file."),
     ] = None,
+    verbose: Annotated[
+        bool,
+        typer.Option(
+            "--verbose", "-v", help="Print statement, criteria and numbers of every claim, not only of those that fail."
+        ),
+    ] = False,
     as_json: JsonOption = False,
     laws: LawsOption = None,
 ) -> None:
-    """Check claims of the theory and print the measured numbers.
+    """Check claims of the theory and print one line for each of them.
 
-    The exit code is 1 if a claim fails. With --laws and without ids, only the claims of this file or folder are checked.
+    A claim that fails is printed with its statement, its criteria and its measured numbers. The exit code is then 1. With --laws and
+    without ids, only the claims of this file or folder are checked.
     """
     from limitlab._core.registry import package_name
     from limitlab.lab.claims import claims_of_package, decided_words, find_claims
@@ -87,12 +94,12 @@ def verify(
     if as_json:
         print_json([record.page().data for record in records])
     else:
-        print_records(records)
+        print_records(records, verbose)
         counts = {status: sum(record.status == status for record in records) for status in COLOURS}
-        typer.echo(", ".join(f"{count} {status}" for status, count in counts.items()))
-        typer.echo(decided_words(records))
+        words = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
+        say(f"{words} in {duration(seconds)}. {decided_words(records)}")
     if asked_but_missing:
-        typer.echo(f"not implemented: {', '.join(asked_but_missing)}", err=True)
+        say(f"not implemented: {', '.join(asked_but_missing)}", err=True)
     if failed or asked_but_missing:
         raise typer.Exit(FAILED)
 
@@ -100,27 +107,42 @@ def verify(
 COLOURS = {"pass": "green", "consistent": "cyan", "fail": "red", "not implemented": "yellow"}
 
 
-def print_records(records: list[Record]) -> None:
-    """Print the claims with their statement, status, measured numbers and criterion."""
-    grid = Table.grid(padding=(0, 2))
+def print_records(records: list[Record], verbose: bool = False) -> None:
+    """Print one line per claim, with the details of claims that fail, or of all claims."""
+    column, word = max(len(record.claim.id) for record in records), max(len(record.status) for record in records)
     for record in records:
-        grid.add_row(
-            Text(record.status, style=COLOURS[record.status]), Text(record.claim.id, style="bold"), words_of(record)
-        )
-    stdout().print(grid)
+        line = f"{record.status:<{word}}  {record.claim.id:<{column}}  "
+        if record.outcome:
+            holding = sum(criterion.holds for criterion in record.outcome.criteria)
+            counted = f"{holding} of {len(record.outcome.criteria)} criteria"
+            line += f"{counted:<17}  {duration(record.outcome.seconds):>7}  "
+        line += shorten(record.claim.statement, stdout().width - len(line))
+        rest = line.removeprefix(record.status)
+        typer.echo(typer.style(record.status, fg=COLOURS[record.status]) + rest.rstrip())
+        if verbose or record.status == "fail":
+            print_details(record)
 
 
-def words_of(record: Record) -> Text:
-    """Return the statement of a claim, with the numbers, the criterion and the note of its check."""
-    words = Text(record.claim.statement)
+def print_details(record: Record) -> None:
+    """Print the statement of a claim, a table of its criteria, its numbers, its note and its error."""
+    say(f"    {record.claim.statement}", "    ")
     if record.outcome:
-        outcome = record.outcome
-        measured = ", ".join(f"{name} = {number(value)}" for name, value in outcome.numbers.items())
-        words.append(f"\n{measured}", style="cyan")
-        words.append(f"\nCriterion: {outcome.criterion} ({outcome.seconds:.1f} s)", style="dim")
-        words.append(f"\nNote: {outcome.note}" if outcome.note else "", style="dim")
-    words.append(f"\n{record.error}" if record.error else "", style="red")
-    return words
+        rows = [
+            {
+                "criterion": str(criterion),
+                "measured": criterion.value if isinstance(criterion.value, str) else number(criterion.value),
+                "holds": "yes" if criterion.holds else "no",
+            }
+            for criterion in record.outcome.criteria
+        ]
+        if rows:
+            print_table(rows, most=1000, fold=True)
+        measured = ", ".join(f"{name} = {number(value)}" for name, value in record.outcome.measured.items())
+        for words in (measured, record.outcome.note and f"Note: {record.outcome.note}"):
+            if words:
+                say(f"    {words}", "    ")
+    if record.error:
+        say(f"    {record.error}", "    ", fg="red")
 
 
 def markdown(records: list[Record], full: bool, seconds: float) -> str:
@@ -153,7 +175,10 @@ def markdown(records: list[Record], full: bool, seconds: float) -> str:
 @app.command(epilog="Example: limitlab figure ridge-double-descent --out double_descent.svg --format svg,png")
 def figure(
     figure_id: Annotated[
-        str | None, typer.Argument(metavar="[ID]", help="Id of a figure; --list shows all ids.", autocompletion=figure_ids)
+        str | None,
+        typer.Argument(
+            metavar="[ID]", help="Id of a figure, or name of a law; --list shows all of them.", autocompletion=figure_ids
+        ),
     ] = None,
     out: Annotated[
         Path | None,
@@ -173,31 +198,58 @@ def figure(
     as_json: JsonOption = False,
     laws: LawsOption = None,
 ) -> None:
-    """Draw a figure of the documentation, and save its numbers next to it."""
-    from limitlab.lab.figures import describe_figures, find_figure
+    """Draw a figure of the documentation or the headline view of a law, and save its numbers next to it."""
+    from limitlab.lab.figures import describe_figures
     from limitlab.lab.figures import figure as draw
 
     if list_all:
-        rows = [{"id": name, "shows": words} for name, words in describe_figures().items()]
-        print_json(rows) if as_json else print_table(rows, most=1000)
+        rows = [{"id": name, "shows": words} for name, words in {**headlines(), **describe_figures()}.items()]
+        print_json(rows) if as_json else print_table(rows, most=1000, fold=True)
         return
     if figure_id is None:
         raise Refused("the id of a figure is missing: `limitlab figure --list` lists all ids")
-    name = find_figure(figure_id)
+    name = named_figure(figure_id)
     paths = figure_paths(out if out is not None else Path(f"{name.replace(':', '-')}.png"), formats)
     for path in paths:
         check_paths(figure=path)
-    table = paths[0].with_suffix(".csv") if data else None
+    table = paths[0].with_suffix(".csv") if data and str(paths[0]) != IN_TERMINAL else None
     check_paths(out=table)
     with status_line(f"drawing {name}"):
         drawn = draw(name, quick=not full)
-        for path in paths:
-            save_figure(lambda: drawn, path)
+    for path in paths:
+        save_figure(lambda: drawn, path)
     if table is not None:
         save_drawn(drawn, table)
     if as_json:
         files = [str(path) for path in paths]
         print_json({"id": name, "file": files[0], "files": files, "data": str(table or ""), "formats": FIGURE_FORMATS})
+
+
+def headlines() -> dict[str, str]:
+    """Return the names of the laws, with the finding of the headline view that `figure LAW` draws."""
+    from limitlab._core.headline import headline_of
+    from limitlab._core.registry import all_laws
+
+    return {name: f"{headline_of(law).finding} (the headline view of this law)." for name, law in all_laws().items()}
+
+
+def named_figure(text: str) -> str:
+    """Return the id of a figure, or the name of a law whose headline view is drawn.
+
+    >>> named_figure("J5"), named_figure("ridge")
+    ('marchenko-pastur', 'Ridge')
+    """
+    from limitlab._core.registry import find_law, law_id
+    from limitlab.lab.figures import find_figure
+
+    try:
+        return find_figure(text)
+    except Refused:
+        try:
+            return law_id(find_law(text))
+        except ValueError:
+            pass
+        raise
 
 
 def figure_paths(path: Path, formats: str | None) -> list[Path]:
@@ -229,9 +281,12 @@ def report(
     ] = None,
     workers: Annotated[int | None, typer.Option("--workers", min=1, help="Processes (default: one per core).")] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Compute everything again, and store nothing.")] = False,
+    docs: Annotated[
+        str, typer.Option("--docs", metavar="ADDRESS", help="Address of the documentation, for links to the theory pages.")
+    ] = "",
     as_json: JsonOption = False,
 ) -> None:
-    """Write a self-contained HTML page with all claims, comparisons of theory and simulation, and figures.
+    """Write a self-contained HTML page with a picture of every law, comparisons of theory and simulation, and all claims.
 
     Finished parts are stored in FILE.cells, and a second run computes only what changed.
     """
@@ -244,20 +299,21 @@ def report(
     processes = workers if workers is not None else available_cores()
     engine = processes if processes > 1 else None
     store = None if fresh else out.with_name(out.name + ".cells")
-    with status_line("writing the report", every=3.0) as tell:
+    with status_line("writing the report") as tell:
         summary = write_report(
             out,
             laws=laws,
             quick=quick,
             engine=engine,
             store=store,
-            progress=lambda done, total: tell(f"writing the report: {done} of {total} parts done"),
+            progress=lambda done, total: tell(f"writing the report: {done} of {total} parts done", done / total),
+            docs=docs,
         )
     if as_json:
         print_json({"file": str(out), **summary.counts(), "failed": summary.failed, "undecided": summary.undecided})
     else:
         print_note(f"wrote {out}")
-        typer.echo(summary.line())
+        say(summary.line())
     if summary.failed:
         raise typer.Exit(FAILED)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -12,50 +11,109 @@ from limitlab._core.page import Code, Tex, Verdict, Words, number
 from limitlab._core.registry import law_id, laws_option, package_of, subject_of
 from limitlab._core.typeset import mathml, typeset
 from limitlab.lab.claims import claims_of
-from limitlab.show.report._page import Card, Picture, badge, definitions, drawn, folded, problem, slug, table
+from limitlab.show.report._page import (
+    Card,
+    Picture,
+    badge,
+    definitions,
+    drawn,
+    folded,
+    problem,
+    slug,
+    table,
+    verdict_of,
+)
+from limitlab.show.report._wall import thumbnail
 
 if TYPE_CHECKING:
     from limitlab._core.law import Law
     from limitlab.lab import Comparison
     from limitlab.lab.claims import Claim, Outcome, Record
     from limitlab.lab.judging import Row
+    from limitlab.plotting.headline import HeadlineView
 
 
 LAWS = "The laws"
 
 
-def law_card(law: type[Law], comparison: Comparison | BaseException, seconds: float = 0.0) -> tuple[Card, Picture | None]:
-    """Return the card of a law, which is its section of the report, and the picture of its first check point."""
-    name, load, broken = law_id(law), loading(law), isinstance(comparison, BaseException)
-    body, picture = "", None
-    if isinstance(comparison, BaseException):
-        body = problem(comparison)
+def law_card(
+    law: type[Law], comparison: Comparison | BaseException, view: HeadlineView | BaseException, seconds: float = 0.0
+) -> tuple[Card, Picture | None]:
+    """Return the card of a law, which is its section of the report, and the picture of its headline view.
+
+    The card shows the headline view, the verdict in a sentence and where to find more. The error budget is folded.
+    """
+    name = law_id(law)
+    picture, small, finding = None, "", law.title()
+    if isinstance(view, BaseException):
+        body = problem(view)
     else:
+        picture = drawn(
+            f"law-{slug(name)}", view.figure(), f"{view.finding}. Lines are predictions. {MARKS[marks_of(view)]}"
+        )
+        small, finding = thumbnail(f"small-{slug(name)}", view).source, view.finding
+        body = picture.shown()
+    if isinstance(comparison, BaseException):
+        verdict = "broken"
+        body += problem(comparison)
+    else:
+        verdict = comparison.verdict
+        body += f"<p>{badge(verdict)} {typeset(verdict_sentence(comparison))}</p>"
+    after = ""
+    if not isinstance(comparison, BaseException):
         points, known = comparison.parts or (comparison,), len(law.check_points())
-        for i, part in enumerate(points, 1):
-            where = f"check point {i}" if known > 1 else "its check point"
-            if i == 1:
-                caption = f"{name} at {where}: the limit (lines) and experiments (points) of the observables that decided the verdict."
-                picture = drawn(f"law-{slug(name)}", replace(part, rows=most_decisive(part)).plot(), caption)
-            body += comparison_body(part, where, picture if i == 1 else None)
+        budget = "".join(
+            comparison_body(part, f"check point {i}" if known > 1 else "its check point") for i, part in enumerate(points, 1)
+        )
         if len(points) < known:
-            body += f'<p class="soft">The first of {known} check points; <code>limitlab compare {name}{load}</code> compares at all.</p>'
-    body += definitions(
-        {"Time": f"{seconds:.1f} s" if seconds else "", "Reproduce this": f"<code>limitlab compare {name}{load}</code>"}
-    )
-    verdict = "broken" if isinstance(comparison, BaseException) else comparison.verdict
+            budget += f'<p class="soft">This page compares at the first of {known} check points.</p>'
+        after = folded("Error budget", budget + (f'<p class="soft">{seconds:.1f} s</p>' if seconds else ""))
     card = Card(
         anchor=f"law-{slug(name)}",
         group=subject_of(law),
         title=name,
         lead=typeset(law.title()),
-        body=body + about(law),
+        body=body,
+        after=after + folded("Assumptions, observables, parameters and references", about(law)),
         verdict=verdict,
-        failed=broken or verdict == "disagree",
+        failed=verdict in ("disagree", "broken") or picture is None,
         undecided=verdict == "underpowered",
         seconds=seconds,
+        words=" ".join([name, law.title(), subject_of(law), verdict, finding, *law.outputs(), *claims_of(law)]).lower(),
+        finding=finding,
+        thumbnail=small,
     )
     return card, picture
+
+
+MARKS = {
+    "points": "Points are means over draws.",
+    "histogram": "Bars are one draw.",
+    "": "There are no experiments in this figure.",
+}
+"""The words about the experiments of a headline view."""
+
+
+def marks_of(view: HeadlineView) -> str:
+    """Return how a headline view shows experiments, which is "points", "histogram" or an empty text."""
+    kinds = {series.kind for series in view.series} - {"line"}
+    return min(kinds, default="")
+
+
+def verdict_sentence(comparison: Comparison) -> str:
+    """Return the verdict of a comparison in one or two sentences."""
+    sizes = [str(int(size)) for size in comparison.dataset["size"].values]
+    places = " and ".join(filter(None, [", ".join(sizes[:-1]), sizes[-1]]))
+    draws = f"{comparison.draws} draws at {'each of the sizes' if len(sizes) > 1 else 'size'} {places}"
+    if comparison.verdict == "agree":
+        share = f"{100 * comparison.widest_budget:.1g}"
+        return (
+            f"The prediction agrees with {draws}. They would have shown a gap of {share} % of the scale of an observable with "
+            "probability 0.9."
+        )
+    if comparison.verdict == "underpowered":
+        return f"The gaps are within their error budget, but {draws} cannot decide. {comparison.explanation}"
+    return f"The prediction disagrees with {draws}. {comparison.explanation}"
 
 
 def about(law: type[Law]) -> str:
@@ -70,20 +128,36 @@ def about(law: type[Law]) -> str:
                 + (f" {mathml(meta.symbol)}" if meta.symbol else "")
                 for name, meta in law.outputs().items()
             ),
-            "Equations": theory_page(law),
             "References": "; ".join(map(escape, references_of(law))),
         }
     )
     return facts + folded("Parameters", parameters_table(law))
 
 
-def claim_links(law: str, shown: list[str]) -> str:
-    """Return the claims about a law as HTML, with links to claims that are on the page."""
-    links = [
-        f'<a href="#claim-{slug(claim)}">{escape(claim)}</a>' if claim in shown else escape(claim)
-        for claim in claims_of(law)
+def links_of(law: type[Law], claims: Sequence[str], docs: str = "") -> str:
+    """Return where a reader finds more about a law, as HTML.
+
+    These are its theory page, its page of the explorer, commands, and its claims with links to those on the page.
+    """
+    name, load = escape(law_id(law)), loading(law)
+    listed = [
+        f'<a href="#claim-{slug(claim)}">{escape(claim)}</a>' if claim in claims else escape(claim)
+        for claim in claims_of(law_id(law))
     ]
-    return definitions({"Claims": ", ".join(links)})
+    return definitions(
+        {
+            "Theory": theory_page(law, docs),
+            "Explorer": f'<a href="{EXPLORER}?law={name}">this law with sliders</a>, while '
+            f"<code>limitlab explore {name}{load}</code> runs",
+            "Commands": f"<code>limitlab figure {name}{load}</code> draws this figure. <code>limitlab compare {name}{load}</code> "
+            "compares theory and simulation at all check points.",
+            "Claims": ", ".join(listed),
+        }
+    )
+
+
+EXPLORER = "http://127.0.0.1:5006/"
+"""The address of the explorer on this computer."""
 
 
 def parameters_table(law: type[Law]) -> str:
@@ -101,8 +175,8 @@ def parameters_table(law: type[Law]) -> str:
     return table(rows)
 
 
-def comparison_body(comparison: Comparison, where: str, picture: Picture | None) -> str:
-    """Return a comparison as HTML, with verdict, figure and error budget.
+def comparison_body(comparison: Comparison, where: str) -> str:
+    """Return a comparison as HTML, with verdict and error budget.
 
     The row that decided the verdict is visible, and the other rows are folded.
     """
@@ -127,7 +201,7 @@ def comparison_body(comparison: Comparison, where: str, picture: Picture | None)
         }
         for row in comparison.rows
     ]
-    shown = comparison.rows.index(most_decisive(comparison)[0])
+    shown = comparison.rows.index(most_decisive(comparison))
     rest = rows[:shown] + rows[shown + 1 :]
     again = f"limitlab compare {law_id(type(law))} " + " ".join(
         f"--{name.replace('_', '-')} {_typed(getattr(law, name))}"
@@ -140,7 +214,6 @@ def comparison_body(comparison: Comparison, where: str, picture: Picture | None)
         f"<p>{typeset(comparison.explanation)}</p>"
         f'<p class="soft">{escape(parameters) or "defaults"}; sizes {sizes} ({typeset(law.simulation.size_meaning)}); '
         f"seeds {first} to {last}.</p>"
-        + (picture.shown() if picture else "")
         + '<p class="soft">Error budget of the observable that decided:</p>'
         + table(rows[shown : shown + 1], kind="budget")
         + folded(f"{len(rest)} more observables", table(rest, kind="budget"))
@@ -148,18 +221,10 @@ def comparison_body(comparison: Comparison, where: str, picture: Picture | None)
     )
 
 
-DRAWN = 2
-"""Number of observables of a law that are drawn. `limitlab compare LAW --plot FILE` draws all."""
-
-
-def most_decisive(comparison: Comparison) -> tuple[Row, ...]:
-    """Return the rows of the error budget that determine the verdict, the most important first."""
+def most_decisive(comparison: Comparison) -> Row:
+    """Return the row of the error budget that determines the verdict."""
     order = ("agree", "underpowered", "disagree")
-    return tuple(
-        sorted(
-            comparison.rows, key=lambda row: (order.index(row.verdict), abs(row.z), row.relative_half_width), reverse=True
-        )[:DRAWN]
-    )
+    return max(comparison.rows, key=lambda row: (order.index(row.verdict), abs(row.z), row.relative_half_width))
 
 
 def _typed(value: object) -> str:
@@ -169,11 +234,20 @@ def _typed(value: object) -> str:
     return number(value).replace(", ", ",")
 
 
-def theory_page(law: type[Law]) -> str:
-    """Return the path of the theory page of a law as HTML, or an empty text if there is none."""
+def theory_page(law: type[Law], docs: str = "") -> str:
+    """Return the theory page of a law as HTML, or an empty text if there is none.
+
+    It is a link if `docs`, the address of the documentation, is known, and otherwise the path of the page.
+    """
     package = package_of(law)
+    if not law.page:
+        return ""
+    if docs and package is None:
+        return (
+            f'<a href="{escape(docs.rstrip("/"))}/theory/{escape(law.page)}.html">{escape(law.page.replace("_", " "))}</a>'
+        )
     folder = "docs" if package is None else package.name
-    return f"<code>{escape(folder)}/theory/{escape(law.page)}.md</code>" if law.page else ""
+    return f"<code>{escape(folder)}/theory/{escape(law.page)}.md</code>"
 
 
 def loading(law: type[Law]) -> str:
@@ -185,19 +259,6 @@ def loading(law: type[Law]) -> str:
 CLAIMS = "The claims"
 NUMBERS_SHOWN = 60
 """Largest number of further numbers of a claim on the page. `limitlab verify ID --json` prints all."""
-
-
-def verdict_of(record: Record) -> str:
-    """Return the word on the badge of a claim, which is its status or the reason why it is undecided.
-
-    A claim that fails only because a comparison had too few draws is "underpowered".
-    """
-    if record.status != "fail":
-        return record.status
-    if record.outcome is None:
-        return "broken"
-    failed = [criterion for criterion in record.outcome.criteria if not criterion.holds]
-    return "underpowered" if failed and all(criterion.value == "underpowered" for criterion in failed) else "fail"
 
 
 def ledger_table(records: Sequence[Record]) -> str:
@@ -213,7 +274,7 @@ def ledger_table(records: Sequence[Record]) -> str:
     return (
         '<section id="the-ledger"><h2>Table of claims</h2>'
         "<p>Every claim is a statement of the theory with a test that can fail. Click an id to open its card.</p>"
-        '<form class="tools" hidden><input type="search" id="search" placeholder="Search claims" aria-label="Search claims">'
+        '<form class="tools" id="filters" hidden>'
         f"{_choice('verdict', verdicts)}{_choice('area', areas)}"
         '<output id="shown" aria-live="polite"></output></form>'
         f'<div class="scroll"><table id="ledger"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div></section>'
@@ -228,13 +289,18 @@ def _choice(name: str, values: Mapping[str, None]) -> str:
 def _row(record: Record) -> str:
     claim, verdict = record.claim, verdict_of(record)
     seconds = f"{record.outcome.seconds:.1f}" if record.outcome else ""
-    searched = " ".join([claim.id, claim.statement, claim.area, verdict, *claim.laws, claim.figure or ""]).lower()
     return (
-        f'<tr data-words="{escape(searched)}" data-verdict="{escape(verdict)}" data-area="{escape(claim.area)}">'
+        f'<tr data-words="{escape(searched(record))}" data-verdict="{escape(verdict)}" data-area="{escape(claim.area)}">'
         f'<td data-key="{_order(claim.id)}"><a href="#claim-{slug(claim.id)}">{escape(claim.id)}</a></td>'
         f"<td>{typeset(claim.statement)}</td><td>{badge(verdict)}</td><td>{escape(claim.area)}</td>"
         f'<td class="number">{seconds}</td></tr>'
     )
+
+
+def searched(record: Record) -> str:
+    """Return the text of a claim that the search uses."""
+    claim = record.claim
+    return " ".join([claim.id, claim.statement, claim.area, verdict_of(record), *claim.laws, claim.figure or ""]).lower()
 
 
 def _order(claim_id: str) -> str:
@@ -274,6 +340,7 @@ def claim_card(record: Record, pictures: Mapping[str, Picture], laws: Sequence[s
         verdict=verdict,
         failed=record.status == "fail",
         seconds=record.outcome.seconds if record.outcome else 0.0,
+        words=searched(record),
     )
 
 

@@ -30,6 +30,8 @@ from limitlab.lab.engines import available_cores
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from limitlab.lab.claims import Record
+
 
 WIDEST, SHARPEST = 1100, 96
 """Largest width in pixels, and largest number of pixels per inch, of a picture on the page."""
@@ -70,14 +72,16 @@ class Card:
         Anchor of the card, and heading of its group.
     title, lead
         Texts next to the verdict of the folded card; the lead is HTML.
-    body
-        Content of the unfolded card, HTML.
+    body, after
+        Content of the unfolded card, HTML. Links to other parts of the page are added between the two parts.
     verdict
         The word on the badge.
     words
-        The text that the search uses.
+        The text that the search uses, in small letters.
     seconds
         Time of the computation.
+    finding, thumbnail
+        What the small picture of a law shows, and the picture as an address with its data.
     """
 
     anchor: str
@@ -90,13 +94,17 @@ class Card:
     undecided: bool = False
     words: str = ""
     seconds: float = 0.0
+    finding: str = ""
+    thumbnail: str = ""
+    after: str = ""
 
     def html(self) -> str:
         """Return the folded card as HTML."""
         mark = badge(self.verdict) if self.verdict else ""
+        words = f' data-words="{escape(self.words)}"' if self.words else ""
         return (
-            f'<details class="card" id="{self.anchor}"><summary><strong>{escape(self.title)}</strong> {mark} '
-            f'<span class="lead">{self.lead}</span></summary><div class="inside">{self.body}</div></details>'
+            f'<details class="card" id="{self.anchor}"{words}><summary><strong>{escape(self.title)}</strong> {mark} '
+            f'<span class="lead">{self.lead}</span></summary><div class="inside">{self.body}{self.after}</div></details>'
         )
 
 
@@ -175,6 +183,19 @@ def badge(word: str) -> str:
     return f'<span class="badge {slug(word)}">{escape(word)}</span>'
 
 
+def verdict_of(record: Record) -> str:
+    """Return the word on the badge of a claim, which is its status or the reason why it is undecided.
+
+    A claim that fails only because a comparison had too few draws is "underpowered".
+    """
+    if record.status != "fail":
+        return record.status
+    if record.outcome is None:
+        return "broken"
+    failed = [criterion for criterion in record.outcome.criteria if not criterion.holds]
+    return "underpowered" if failed and all(criterion.value == "underpowered" for criterion in failed) else "fail"
+
+
 def legend(words: Iterable[str]) -> str:
     """Return the meanings of the words on the badges, as HTML."""
     return folded("What the verdicts mean", definitions({word: MEANINGS[word] for word in words if word in MEANINGS}))
@@ -215,14 +236,14 @@ def problem(error: BaseException | str) -> str:
     return f'<p class="problem">This part failed: {escape(words)}</p>'
 
 
-def drawn(name: str, figure: Figure, caption: str) -> Picture:
+def drawn(name: str, figure: Figure, caption: str, dpi: float | None = None) -> Picture:
     """Return a figure as small data, with limited resolution, few colours and lossless WebP compression."""
     from matplotlib.collections import QuadMesh
     from PIL import Image
 
     from limitlab.plotting.output import pixels
 
-    shown = pixels(figure, dpi=min(SHARPEST, WIDEST / figure.get_figwidth()))
+    shown = pixels(figure, dpi=dpi or min(SHARPEST, WIDEST / figure.get_figwidth()))
     shaded = any(axes.images or any(isinstance(part, QuadMesh) for part in axes.collections) for axes in figure.axes)
     colours = MANY_COLOURS if shaded else FEW_COLOURS
     plain = Image.fromarray(shown).convert("RGB")

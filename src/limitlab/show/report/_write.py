@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from html import escape
 from pathlib import Path
@@ -31,17 +31,18 @@ from limitlab._core.registry import (
     subject_of,
 )
 from limitlab._core.typeset import typeset
-from limitlab.lab.claims import Claim, ClaimTask, Record, all_claims, decided_words, records_of
+from limitlab.lab.claims import Claim, ClaimTask, Record, all_claims, records_of
 from limitlab.lab.figures import all_figures, describe_figures
 from limitlab.lab.progress import ProgressOption
 from limitlab.lab.store import FORMAT, Cell, Cells, caching
 from limitlab.lab.tasks import RunResult, Task, run_tasks
-from limitlab.show.report._cards import CLAIMS, LAWS, about, claim_card, claim_links, law_card, ledger_table, verdict_of
-from limitlab.show.report._page import Card, Picture, drawn, folded, legend, page, problem, provenance, section, slug, table
+from limitlab.show.report._cards import CLAIMS, LAWS, about, claim_card, law_card, ledger_table, links_of
+from limitlab.show.report._effort import attempt, headline
+from limitlab.show.report._page import Card, Picture, drawn, folded, now, page, problem, provenance, section, slug, table
+from limitlab.show.report._wall import by_subject, header, wall
 
 if TYPE_CHECKING:
     from limitlab._core.law import Law
-    from limitlab.lab import Comparison
 
 
 @dataclass(frozen=True)
@@ -80,8 +81,8 @@ class PartTask:
         with caching(self.cache):
             if self.law is not None:
                 start = time.perf_counter()
-                comparison = attempt(self.law, self.quick)
-                card, picture = law_card(self.law, comparison, time.perf_counter() - start)
+                comparison, view = attempt(self.law, self.quick), headline(self.law)
+                card, picture = law_card(self.law, comparison, view, time.perf_counter() - start)
             else:
                 from limitlab.lab.figures import figure
 
@@ -94,28 +95,6 @@ def unpacked(cell: Cell) -> tuple[Card | None, Picture | None]:
     """Return the card and the picture in the cell of a task."""
     made = json.loads(str(cell.values["made"]))
     return (Card(**made["card"]) if made["card"] else None, Picture(**made["picture"]) if made["picture"] else None)
-
-
-EFFORT: dict[bool, dict[str, Any]] = {True: dict(budget=2.0, resolution=0.1), False: dict(budget=300.0, resolution=0.05)}
-"""Seconds per law for further draws, and the smallest gap to detect, in a quick and in a full report."""
-FEWEST = 8
-"""Smallest number of draws per size in a quick report.
-
-The default draws of a law detect gaps of half the size that a quick report has to detect, so a quick report starts with a quarter of them.
-It stops early if the verdict is "agree", and adds draws if the verdict is "underpowered".
-"""
-
-
-def attempt(law: type[Law], quick: bool) -> Comparison | Exception:
-    """Return the comparison of a law at its check points (in a quick report at the first), or the error that it raised."""
-    from limitlab.lab import compare
-
-    seeds = min(law.simulation.draws, max(FEWEST, law.simulation.draws // 4)) if quick else None
-    try:
-        compared = law.check_points()[0] if quick else law
-        return compare(compared, seeds=seeds, early=quick, progress=False, **EFFORT[quick])
-    except Exception as error:  # the card of the law shows the error
-        return error
 
 
 FIGURES = "Further figures"
@@ -156,6 +135,7 @@ def write_report(
     engine: Any = None,
     store: str | Path | None = None,
     progress: ProgressOption = None,
+    docs: str = "",
 ) -> Summary:
     """Write the report as one HTML file.
 
@@ -173,6 +153,8 @@ def write_report(
         Folder for finished parts and their draws. A second run computes only what changed.
     progress
         Progress option, as in `limitlab.sweep`.
+    docs
+        Address of the documentation, for links to theory pages. Without it, the page names their files.
 
     Returns
     -------
@@ -198,7 +180,7 @@ def write_report(
     checked_records = {record.claim.id: record for record in records_of(checked, run.part(first, second))}
     records = [checked_records.get(claim.id, Record(claim, "not implemented")) for claim in claims]
     pictures, broken = drawn_figures(figures, run.part(0, first))
-    cards, own_pictures = law_cards(parts, run.part(second, len(tasks)), [claim.id for claim in claims])
+    cards, own_pictures = law_cards(parts, run.part(second, len(tasks)), [claim.id for claim in claims], docs)
     names = [law_id(law) for law in chosen]
     claim_cards = [claim_card(record, pictures, names, full=not quick) for record in records]
     shown = {record.claim.figure for record in records}
@@ -208,12 +190,12 @@ def write_report(
     summary = summarise(records, [*cards, *broken], len(chosen))
     areas = list(dict.fromkeys(card.group for card in claim_cards))
     content = [
-        header(),
-        summary_bar(records, cards),
+        header(now(), records, cards),
+        wall(cards, {card.verdict for card in [*cards, *claim_cards]}),
+        section(LAWS, [card for group in by_subject(cards).values() for card in group]),
+        *([section(FIGURES, further, left_out)] if further or left_out else []),
         ledger_table(records),
         section(CLAIMS, sorted(claim_cards, key=lambda card: areas.index(card.group))),
-        section(LAWS, sorted(cards, key=lambda card: card.group)),
-        *([section(FIGURES, further, left_out)] if further or left_out else []),
         f'<section id="provenance"><h2>How this page was made</h2>{provenance(quick, time.perf_counter() - began)}</section>',
     ]
     write_whole(target, page("limitlab report", content, [*pictures.values(), *own_pictures]).encode())
@@ -232,7 +214,9 @@ def drawn_figures(parts: Sequence[PartTask], run: RunResult) -> tuple[dict[str, 
     return pictures, broken
 
 
-def law_cards(parts: Sequence[PartTask], run: RunResult, claims: list[str]) -> tuple[list[Card], list[Picture]]:
+def law_cards(
+    parts: Sequence[PartTask], run: RunResult, claims: list[str], docs: str = ""
+) -> tuple[list[Card], list[Picture]]:
     """Return a card for every law and their pictures. A law whose worker process ended gets a card with an error."""
     cards, pictures = [], []
     for position, (part, cell) in enumerate(zip(parts, run.cells, strict=True)):
@@ -240,8 +224,8 @@ def law_cards(parts: Sequence[PartTask], run: RunResult, claims: list[str]) -> t
         card, picture = unpacked(cell) if cell else (None, None)
         if card is None:
             card = broken_card("law", part.name, typeset(part.law.title()), run.failures[position].error)
-            card = replace(card, group=subject_of(part.law), body=card.body + about(part.law))
-        cards.append(replace(card, body=card.body + claim_links(part.name, claims)))
+            card = replace(card, group=subject_of(part.law), finding=part.law.title(), after=about(part.law))
+        cards.append(replace(card, body=card.body + links_of(part.law, claims, docs)))
         pictures += [picture] if picture else []
     return cards, pictures
 
@@ -328,46 +312,6 @@ def spread_by_file(names: Iterable[str]) -> list[str]:
         rounds[name] = counts[home]
         counts[home] += 1
     return sorted(rounds, key=rounds.__getitem__)
-
-
-def header() -> str:
-    """Return the title, the introduction and the contents of the page as HTML."""
-    return (
-        "<header><h1>limitlab: the limit laws of learning, checked</h1>"
-        "<p>This page compares the prediction of each law with simulations at growing size. Squared errors have no factor 1/2. "
-        "Noise is a standard deviation.</p></header>"
-        f'<nav aria-label="Contents"><a href="#the-ledger">Table of claims</a><a href="#{slug(CLAIMS)}">Claims</a>'
-        f'<a href="#{slug(LAWS)}">Laws</a><a href="#provenance">How this page was made</a>'
-        '<button type="button" data-cards="open" hidden>Unfold all cards</button>'
-        '<button type="button" data-cards="fold" hidden>Fold all</button></nav>'
-    )
-
-
-VERDICTS = ("pass", "consistent", "underpowered", "fail", "broken", "not implemented")
-
-
-def summary_bar(records: Sequence[Record], laws: Sequence[Card]) -> str:
-    """Return the numbers of claims and laws by verdict, as HTML."""
-    claims = _counts([verdict_of(record) for record in records], VERDICTS)
-    compared = _counts([card.verdict for card in laws], ("agree", "underpowered", "disagree", "broken"))
-    tiles = [f'<a class="tile" href="#{slug(CLAIMS)}"><b>{len(records)}</b> claims</a>']
-    tiles += [
-        f'<button type="button" class="tile {slug(word)}" data-choose="{word}"><b>{count}</b> {word}</button>'
-        for word, count in claims.items()
-    ]
-    tiles += [f'<a class="tile" href="#{slug(LAWS)}"><b>{len(laws)}</b> laws</a>']
-    tiles += [
-        f'<a class="tile {slug(word)}" href="#{slug(LAWS)}"><b>{count}</b> {word}</a>' for word, count in compared.items()
-    ]
-    share = "".join(f'<span class="{slug(word)}" style="flex:{count}"></span>' for word, count in claims.items())
-    decided = f"<p>{typeset(decided_words(records))}</p>" if records else ""
-    return f'<div class="bar">{"".join(tiles)}</div><div class="share" aria-hidden="true">{share}</div>{decided}' + legend(
-        {**claims, **compared}
-    )
-
-
-def _counts(verdicts: Sequence[str], words: Sequence[str]) -> Mapping[str, int]:
-    return {word: verdicts.count(word) for word in words if word in verdicts}
 
 
 def summarise(records: Sequence[Record], cards: Sequence[Card], laws: int) -> Summary:
