@@ -417,7 +417,7 @@ def write_static(
             **({} if seconds is None else {"seconds": seconds}),
             engine=processes if processes > 1 else None,
             store=store,
-            progress=lambda done, total: tell(f"computing the pages: {done} of {total} laws done"),
+            progress=lambda done, total: tell(f"computing the pages: {done} of {total} laws done", done / total),
         )
     page = folder / "index.html"
     if as_json:
@@ -425,9 +425,9 @@ def write_static(
         print_json({"file": str(page), "bytes": sizes, "combinations_left_out": left_out, "failed": dict(summary.failed)})
     else:
         print_note(f"wrote {page} in {time.perf_counter() - began:.0f} s")
-        typer.echo(summary.line())
+        say(summary.line())
     for name, reason in summary.failed.items():
-        typer.echo(f"{name}: {reason}", err=True)
+        say(f"{name}: {reason}", err=True)
     if summary.failed:
         raise typer.Exit(FAILED)
 
