@@ -40,6 +40,14 @@ def test_every_law_has_a_small_live_figure_on_its_page(law: str, extension: Modu
     assert law in shown[1].split()
 
 
+def test_every_law_has_a_card_that_links_to_its_page(extension: ModuleType) -> None:
+    cards = extension.law_cards()
+    links = re.findall(r'<a class="ll-card" href="([^"]+)"', cards)
+    assert len(links) == len(all_laws()) == cards.count('class="ll-thumb"')
+    for link in links:
+        assert (ROOT / "docs" / link).with_suffix(".md").exists()
+
+
 def test_no_numbers_of_other_laws_are_left(extension: ModuleType) -> None:
     assert {path.stem for path in extension.NUMBERS.iterdir()} == set(all_laws())
 

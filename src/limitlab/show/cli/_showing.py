@@ -414,14 +414,14 @@ def write_static(
     laws = [law for name in names for law in laws_named(name)] or None
     processes = workers or available_cores()
     began = time.perf_counter()
-    with status_line("computing the pages", every=3.0) as tell:
+    with status_line("computing the pages") as tell:
         summary = write_pages(
             folder,
             laws,
             **({} if seconds is None else {"seconds": seconds}),
             engine=processes if processes > 1 else None,
             store=store,
-            progress=lambda done, total: tell(f"computing the pages: {done} of {total} laws done"),
+            progress=lambda done, total: tell(f"computing the pages: {done} of {total} laws done", done / total),
         )
     page = folder / "index.html"
     if as_json:
@@ -429,9 +429,9 @@ def write_static(
         print_json({"file": str(page), "bytes": sizes, "combinations_left_out": left_out, "failed": dict(summary.failed)})
     else:
         print_note(f"wrote {page} in {time.perf_counter() - began:.0f} s")
-        typer.echo(summary.line())
+        say(summary.line())
     for name, reason in summary.failed.items():
-        typer.echo(f"{name}: {reason}", err=True)
+        say(f"{name}: {reason}", err=True)
     if summary.failed:
         raise typer.Exit(FAILED)
 
