@@ -20,7 +20,7 @@ from pydantic import field_validator, model_validator
 
 from limitlab._core.cost import Cost, latest
 from limitlab.errors import Refused
-from limitlab.laws import Draw, Experiment, Law, Values, observable, parameter, shared
+from limitlab.laws import Draw, Experiment, Headline, Law, Values, observable, parameter, shared
 from limitlab.models.activations import Activation
 from limitlab.models.attention.token_flow import Attention, FeedForward, Head, flow
 
@@ -74,6 +74,19 @@ class TokenFlow(Law):
             times=(0.5, 1.0, 2.0),
         ),
         dict(beta=3.0, tokens=6, dimension=3, causal=True, times=(1.0, 2.0)),
+    )
+
+    headline = Headline(
+        "A causal mask slows the merging of tokens",
+        x="times",
+        over=(0.0, 12.0, 61),
+        show=("mean_overlap",),
+        curves=("causal", (False, True)),
+        at=dict(tokens=16, dimension=3, beta=3.0),
+        size=20,
+        draws=4,
+        places=(1.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0),
+        sliders=("beta", "tokens"),
     )
 
     heads: tuple[tuple[Matrix | None, Matrix | None, Matrix | None], ...] = parameter(

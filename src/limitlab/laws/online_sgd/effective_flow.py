@@ -22,7 +22,7 @@ from pydantic import model_validator
 from limitlab._core.checks import user_line
 from limitlab._core.cost import Cost, latest
 from limitlab.errors import FailedFunction, Refused
-from limitlab.laws import Draw, Experiment, Law, Values, observable, parameter
+from limitlab.laws import Draw, Experiment, Headline, Law, Values, observable, parameter
 from limitlab.laws.online_sgd._effective import EffectiveDynamics
 from limitlab.models.functions import FunctionParameter, code_record
 
@@ -202,6 +202,18 @@ class EffectiveFlow(Law):
             dimension=100,
             substeps=4,
         ),
+    )
+
+    headline = Headline(
+        "The overlap grows while the rest decays",
+        x="times",
+        over=(0.0, 2.0, 41),
+        show=("statistics",),
+        at=dict(step=0.5, start_statistics=(0.1, 0.9), samples=300, dimension=60, substeps=40),
+        size=200,
+        draws=4,
+        places=(0.25, 0.5, 1.0, 1.5, 2.0),
+        sliders=("step",),
     )
 
     problem: OnlineProblem = parameter("linear", "loss, samples and summary statistics", note="a name or an OnlineProblem")
