@@ -77,7 +77,7 @@ class TokenFlow(Law):
     )
 
     headline = Headline(
-        "A causal mask slows the merging of tokens",
+        "With a causal mask all tokens merge",
         x="times",
         over=(0.0, 12.0, 61),
         show=("mean_overlap",),
