@@ -189,6 +189,13 @@ class FeatureRidge:
         """Return the errors for one random draw of signal and noise, including the cross terms between parts."""
         labels = [draw_part(rng, part, (self.X, self.X_new)) for part in parts]
         seen, truth = (np.stack([label[k] for label in labels], axis=1) for k in (0, 1))  # (rows, parts)
+        return self.of_labels(ridge, seen, truth)
+
+    def of_labels(self, ridge: ArrayLike, seen: Array, truth: Array) -> Forms:
+        """Return the errors for given parts of the label.
+
+        The arguments `seen` and `truth` have one column per part. They are its values at the training rows and at the fresh rows.
+        """
         gain, left_over = self._gains(ridge)
         along = self.left.T @ seen  # (r, parts)
         error = truth - self.new @ (gain[..., None] * along)  # (..., new rows, parts)

@@ -407,3 +407,66 @@ def test_infinite_ratio_has_no_experiment():
         RandomFeaturesRidge(width_ratio=INF).simulate(20, 0)
     with pytest.raises(ValueError, match="takes one value of activation at a time"):
         RandomFeaturesRidge().evaluate(activation="tanh")
+
+
+# -- a target function of one direction -----------------------------------------------------------------------------------
+
+
+def quadratic(x):
+    return 0.4 - 1.1 * x + 0.7 * (x**2 - 1) / np.sqrt(2)
+
+
+def test_a_quadratic_target_function_has_the_limit_of_its_parts():
+    options = dict(width_ratio=3.0, sample_ratio=2.0, ridge=0.02, noise=0.4)
+    own = RandomFeaturesRidge(target_function=quadratic, **options)
+    parts = RandomFeaturesRidge(signal=1.1, nonlinear_signal=0.7, constant=0.4, **options)
+    assert own.target_parts() == pytest.approx((1.1, 0.7, 0.4), abs=1e-12)
+    assert own.signal_to_noise() == pytest.approx(parts.signal_to_noise(), rel=1e-12)
+    for name in OBSERVABLES:
+        assert float(own.theory()[name]) == pytest.approx(float(parts.theory()[name]), abs=1e-8), name
+
+
+def test_a_target_function_without_learnable_constant_and_with_a_jump():
+    with pytest.warns(UserWarning, match=r"constant = 0\.5 cannot be learned"):
+        law = RandomFeaturesRidge(activation="tanh", target_function=lambda x: 1.0 * (x > 0))
+    linear = 1 / np.sqrt(2 * np.pi)
+    same = law.replace(target_function=None, signal=linear, nonlinear_signal=np.sqrt(0.5 - linear**2), constant=0.0)
+    assert float(law.theory().excess_risk) == pytest.approx(float(same.theory().excess_risk), abs=1e-8)
+
+
+def test_compare_agrees_for_a_target_function_that_jumps():
+    law = RandomFeaturesRidge(width_ratio=2.0, sample_ratio=3.0, ridge=0.5, noise=0.4, target_function=np.sign)
+    assert ll.compare(law, sizes=[30, 60, 120], seeds=100).verdict == "agree"
+
+
+def test_a_draw_with_drawn_labels_contains_the_target_function():
+    def mean_risk(g):
+        law = RandomFeaturesRidge(width_ratio=2.0, sample_ratio=3.0, ridge=0.5, noise=0.4, labels="drawn", target_function=g)
+        return np.mean([float(law.simulate(60, seed=seed).excess_risk) for seed in range(8)])
+
+    low, high = mean_risk(np.sin), mean_risk(lambda x: 3 * np.sin(x))
+    assert 5 < high / low < 10  # nine times, apart from the noise
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            dict(target_function="sin", signal=2.0),
+            "signal = 2 is not allowed together with target_function, which has signal = 0.606531",
+        ),
+        (dict(target_function="sin", constant=0.1), "omit constant, or scale the function"),
+        (dict(target_function=Moments(0.0, 1.0, 0.5)), "target_function is not allowed as moments"),
+        (dict(target_function=np.log), "it is not finite at"),
+    ],
+)
+def test_refused_target_functions(changes, message):
+    with pytest.raises(ValueError, match=message):
+        RandomFeaturesRidge(**changes)
+
+
+def test_a_grid_of_signals_is_refused_with_a_target_function():
+    with pytest.raises(ValueError, match="together with target_function"):
+        RandomFeaturesRidge(target_function="sin").evaluate(signal=[0.5, 1.0])
+    with pytest.raises(ValueError, match="nonlinear_signal must be 0"):
+        RandomFeaturesRidge(target_function="sin").best_possible()

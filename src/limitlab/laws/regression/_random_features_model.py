@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,15 +66,16 @@ class RandomFeaturesModel(Law):
             raise Refused(
                 "ridge = 0 is not allowed where width_ratio and sample_ratio are both infinite: must be above 0, or make one finite"
             )
-        if self.constant != 0 and not self.learns_constant():
+        signal, _, constant = self.target_parts()
+        if constant != 0 and not self.learns_constant():
             warnings.warn(
-                f"constant = {self.constant:g} cannot be learned: the mean of activation {self.activation.name!r} is 0, so the "
+                f"constant = {constant:g} cannot be learned: the mean of activation {self.activation.name!r} is 0, so the "
                 "constant counts as part of nonlinear_signal; centre the labels, or use an activation with a mean",
                 stacklevel=3,
             )
-        if mu.linear == 0 and self.signal != 0:
+        if mu.linear == 0 and signal != 0:
             warnings.warn(
-                f"signal = {self.signal:g} cannot be learned: activation {self.activation.name!r} has no linear part (mu1 = 0), "
+                f"signal = {signal:g} cannot be learned: activation {self.activation.name!r} has no linear part (mu1 = 0), "
                 "so the bias is at least 1; use an activation with a linear part",
                 stacklevel=3,
             )
@@ -83,6 +84,10 @@ class RandomFeaturesModel(Law):
     def moments(self) -> Moments:
         """Return the moments mu0, mu1 and mu* of the activation."""
         return moments(self.activation)
+
+    def target_parts(self) -> tuple[float, float, float]:
+        """Return the norms of the linear and the nonlinear part of the target, and its constant."""
+        return self.signal, self.nonlinear_signal, self.constant
 
     def learns_constant(self) -> bool:
         """Return whether the features can represent a constant, that is, whether the mean of the activation is not 0.
@@ -133,7 +138,7 @@ def label_parts(signal: Array, nonlinear_signal: Array, constant: Array, noise: 
     return parts
 
 
-def measured_errors(forms: Forms, parts: Mapping[Part, Array], penalty: Array) -> dict[str, Array]:
+def measured_errors(forms: Forms, parts: Mapping[Any, Array], penalty: Array) -> dict[str, Array]:
     """Return the observables of one draw from its quadratic forms in the parts of the label. `penalty` is the factor of |a|^2."""
     weight = np.stack(np.broadcast_arrays(*parts.values()), axis=-1)
     test, train, norm = (np.einsum("...i,...ij,...j->...", weight, form, weight) for form in forms)

@@ -21,14 +21,16 @@ Status.   Theorem (Mei and Montanari 2022). Equations (4)-(7) are algebraically 
 from __future__ import annotations
 
 import math
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from pydantic import model_validator
 
 from limitlab.errors import Refused
-from limitlab.laws import CLOSED_FORM, Cost, Draw, Headline, Mark, Values
+from limitlab.laws import CLOSED_FORM, Cost, Draw, Headline, Mark, Values, parameter
 from limitlab.laws.classification.beside_best import Best, HasBayesError, best_linear
-from limitlab.laws.regression._random_features_model import RandomFeaturesModel
+from limitlab.laws.regression._random_features_model import NO_MEAN, RandomFeaturesModel, measured_errors
 from limitlab.laws.regression._random_features_point import (
     best_ridge,
     coefficients,
@@ -37,7 +39,8 @@ from limitlab.laws.regression._random_features_point import (
     snr_threshold,
     weighted,
 )
-from limitlab.models.random_features import FeatureRidge, nonlinear_features
+from limitlab.models.activations import Activation, moments
+from limitlab.models.random_features import FeatureRidge, Forms, Part, draw_part, draw_weights, nonlinear_features
 
 __all__ = ["RandomFeaturesRidge"]
 
@@ -190,6 +193,23 @@ class RandomFeaturesRidge(RandomFeaturesModel, HasBayesError):
         marks=(Mark("x", lambda law: law.sample_ratio, "one neuron per sample"),),
     )
 
+    target_function: Activation | None = parameter(
+        None,
+        "target as a function of the input along one random direction",
+        note="in place of signal, nonlinear_signal and constant",
+        symbol="g",
+        added=True,
+    )
+
+    @model_validator(mode="after")
+    def _one_target(self) -> Self:
+        if self.target_function is not None and self.target_function.name == "moments":
+            raise Refused(
+                "target_function is not allowed as moments: the experiment needs its values; give a name or a function"
+            )
+        self._sizes(self.signal, self.nonlinear_signal, self.constant)
+        return self
+
     # -- the limit ----------------------------------------------------------------------------------------------------
 
     def predicted(
@@ -203,8 +223,40 @@ class RandomFeaturesRidge(RandomFeaturesModel, HasBayesError):
         noise: Array,
     ) -> Values:
         """Return the limit over a grid of ratios, penalties and sizes of the parts of the target."""
-        limit = limit_of(self, width_ratio, sample_ratio, ridge, signal, nonlinear_signal, constant, noise)
+        sizes = self._sizes(signal, nonlinear_signal, constant)
+        limit = limit_of(self, width_ratio, sample_ratio, ridge, *sizes, noise)
         return {**limit, "accuracy": CLOSED_FORM}
+
+    def target_parts(self) -> tuple[float, float, float]:
+        """Return the norms of the linear and the nonlinear part of the target, and its constant.
+
+        Those of a target function g are |E G g(G)|, the root of Var g(G) - (E G g(G))^2, and E g(G), for a standard Gaussian G.
+
+        >>> RandomFeaturesRidge(target_function="square").target_parts()
+        (0.0, 1.4142135623730951, 1.0)
+        """
+        if self.target_function is None:
+            return super().target_parts()
+        parts = moments(self.target_function)
+        linear, mean = (
+            0.0 if abs(part) <= NO_MEAN * math.sqrt(parts.square) else part for part in (parts.linear, parts.mean)
+        )
+        return abs(linear), parts.nonlinear, mean
+
+    def _sizes(self, signal: ArrayLike, nonlinear_signal: ArrayLike, constant: ArrayLike) -> tuple[Array, Array, Array]:
+        """Return the sizes of the parts of the target, which are those of the target function if there is one."""
+        sizes = dict(signal=signal, nonlinear_signal=nonlinear_signal, constant=constant)
+        arrays = {name: np.asarray(size, dtype=float) for name, size in sizes.items()}
+        if self.target_function is not None:
+            for name, part in zip(arrays, self.target_parts(), strict=True):
+                default = type(self).model_fields[name].default
+                if np.any(arrays[name] != default):
+                    raise Refused(
+                        f"{name} = {arrays[name].flat[0]:g} is not allowed together with target_function, which has {name} = {part:g}: "
+                        f"omit {name}, or scale the function"
+                    )
+                arrays[name] = np.full(arrays[name].shape, part)
+        return arrays["signal"], arrays["nonlinear_signal"], arrays["constant"]
 
     def draw_cost(self, size: int) -> Cost:
         """Return the cost of the features of training and fresh inputs and of the quadratic forms of the parts of the label."""
@@ -212,13 +264,14 @@ class RandomFeaturesRidge(RandomFeaturesModel, HasBayesError):
 
     def best_possible(self) -> Best:
         """Return the best method that uses the inputs instead of the features, for a linear target."""
-        for name in ("nonlinear_signal", "constant"):
-            if getattr(self, name) != 0:
+        signal, *others = self.target_parts()
+        for name, value in zip(("nonlinear_signal", "constant"), others, strict=True):
+            if value != 0:
                 raise Refused(
-                    f"{type(self).__name__} with {name} = {getattr(self, name):g} has no known best possible error; it is known for linear "
+                    f"{type(self).__name__} with {name} = {value:g} has no known best possible error; it is known for linear "
                     f"targets only: {name} must be 0"
                 )
-        return best_linear(self, 1 / self.sample_ratio, [self.signal**2], [1.0], self.noise, "test_error")
+        return best_linear(self, 1 / self.sample_ratio, [signal**2], [1.0], self.noise, "test_error")
 
     def signal_to_noise(self) -> float:
         """Return the variance of the linear signal over that of noise and nonlinear signal. It is infinite without the latter two.
@@ -226,9 +279,10 @@ class RandomFeaturesRidge(RandomFeaturesModel, HasBayesError):
         >>> RandomFeaturesRidge(signal=2.0, noise=0.5).signal_to_noise()
         16.0
         """
-        unlearned = 0.0 if self.learns_constant() else self.constant
-        noise = self.noise**2 + self.nonlinear_signal**2 + unlearned**2
-        return math.inf if noise == 0 else self.signal**2 / noise
+        signal, nonlinear, constant = self.target_parts()
+        unlearned = 0.0 if self.learns_constant() else constant
+        noise = self.noise**2 + nonlinear**2 + unlearned**2
+        return math.inf if noise == 0 else signal**2 / noise
 
     def optimal_ridge(self) -> float:
         """Return the penalty of least test error, which may be 0 and is infinite without a linear signal.
@@ -266,4 +320,39 @@ class RandomFeaturesRidge(RandomFeaturesModel, HasBayesError):
         weights, X, X_new = self.inputs(draw)
         Z, Z_new = (nonlinear_features(inputs, weights, self.activation) for inputs in (X, X_new))
         features = FeatureRidge(Z, X, Z_new, X_new)
+        if self.target_function is not None:
+            self._sizes(signal, nonlinear_signal, constant)
+            sizes = np.broadcast_arrays(ridge, signal, nonlinear_signal, constant, noise)
+            return self._target_regression(features, draw.rng, sizes[0], sizes[-1])
         return self.regression(features, draw.rng, ridge, signal, nonlinear_signal, constant, noise)
+
+    def _target_regression(self, model: FeatureRidge, rng: np.random.Generator, ridge: Array, noise: Array) -> Values:
+        """Return the observables for the target function along a random direction.
+
+        The label noise, and the linear signal of `bias`, are averaged exactly unless `labels` is "drawn".
+        """
+        assert self.target_function is not None
+        direction = draw_weights(rng, 1, model.X.shape[1])[0]
+        tables = (model.X, model.X_new)
+        target = [np.asarray(self.target_function(X @ direction), dtype=float) for X in tables]
+        per_dimension = model.width / model.X.shape[1]
+        r = ridge * model.samples * per_dimension
+        parts: tuple[Part, ...] = ("linear", "noise")
+        if self.labels == "drawn":
+            labels = [*(draw_part(rng, part, tables) for part in parts), target]
+            seen, truth = (np.stack([label[k] for label in labels], axis=1) for k in (0, 1))
+            forms = model.of_labels(r, seen, truth)
+        else:
+            pairs = zip(model.averaged(r, parts), model.of_labels(r, target[0][:, None], target[1][:, None]), strict=True)
+            forms = Forms(*(_joined(averaged, fixed) for averaged, fixed in pairs))
+        sizes = {"linear": np.zeros_like(noise), "noise": noise, "target": np.ones_like(noise)}
+        return measured_errors(forms, sizes, ridge * per_dimension)
+
+
+def _joined(first: Array, second: Array) -> Array:
+    """Return block-diagonal quadratic forms."""
+    count = first.shape[-1]
+    total = count + second.shape[-1]
+    forms = np.zeros((*first.shape[:-2], total, total))
+    forms[..., :count, :count], forms[..., count:, count:] = first, second
+    return forms
