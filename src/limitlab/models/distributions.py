@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any
@@ -32,6 +33,15 @@ SAMPLED = 400_000
 
 LEAST_NODES = 12
 """Least number of nodes for a component of a mixture."""
+
+COARSEST, RESOLVED = 128, 2048
+"""Least and largest number of points for the Fourier coefficients of a density on the circle."""
+
+UNRESOLVED = 1e-11
+"""Error above which the Fourier coefficients of a density count as unresolved."""
+
+NEGLIGIBLE = 1e-15
+"""Size of Fourier coefficients that are omitted."""
 
 HALVINGS = 90
 """Steps of the bisection that inverts the distribution function of a mixture."""
@@ -60,15 +70,17 @@ class Distribution(FunctionParameter):
     limitlab.models.functions.FunctionError: distribution = [(0.5, 0.0, -1.0)] is not allowed: shares and deviations must be above 0
     """
 
+    INTERVAL = (-REACH, REACH)
     KIND = "distribution"
     MUST_BE = "triples (share, mean, standard deviation), a density of arrays, or a sampler (rng, count)"
 
     def __init__(self, given: Any):
         if isinstance(given, str):
             raise self.refusal(given)
-        if isinstance(given, Distribution):
+        if isinstance(given, type(self)):
             self.__dict__.update(given.__dict__)
             return
+        given = given.given if isinstance(given, Distribution) else given
         self.mixture: tuple[tuple[float, ...], ...] | None = None
         self.function: Callable[..., Any] | None = None
         self.sampled = False
@@ -106,7 +118,7 @@ class Distribution(FunctionParameter):
         return self.function if self.mixture is None else self.mixture
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Distribution, (self.given,)
+        return type(self), (self.given,)
 
     def _serialised(self, info: Any) -> Any:
         return self.mixture if self.mixture is not None else super()._serialised(info)
@@ -187,26 +199,99 @@ class Distribution(FunctionParameter):
     def _table(self) -> tuple[Array, Array, Array]:
         """Edges of cells, the share below and the share above every edge, for a density."""
         assert self.function is not None
-        edges = np.linspace(-REACH, REACH, CELLS + 1)
+        edges = np.linspace(*self.INTERVAL, CELLS + 1)
         nodes, weights = np.polynomial.legendre.leggauss(ORDER)
         half = (edges[1] - edges[0]) / 2
-        points = (edges[:-1, None] + half * (1 + nodes)).ravel()
+        masses = self._density((edges[:-1, None] + half * (1 + nodes)).ravel()).reshape(CELLS, ORDER) @ weights
+        if not masses.sum() > 0:
+            raise self.refusal(self.function, "a density must not be 0 everywhere")
+        masses /= masses.sum()
+        self._check_ends(masses)
+        below = np.concatenate([[0.0], np.cumsum(masses)])
+        above = np.concatenate([np.cumsum(masses[::-1])[::-1], [0.0]])
+        return edges, below, above
+
+    def _density(self, points: Array) -> Array:
+        """Return the values of a density, which is not normalised."""
+        assert self.function is not None
         try:
             with np.errstate(all="ignore"):
                 density = np.asarray(self.function(points), dtype=float)
         except Exception as error:
             raise self.refusal(self.function, f"it raised {type(error).__name__}: {error}{user_line(error)}") from error
-        if density.shape != points.shape or not np.all(np.isfinite(density)) or density.min() < 0 or not density.max() > 0:
-            raise self.refusal(
-                self.function, "a density must return one finite number of at least 0 for each number, and not only 0"
-            )
-        masses = density.reshape(CELLS, ORDER) @ weights
-        masses /= masses.sum()
+        if density.shape != points.shape or not np.all(np.isfinite(density)) or density.min() < 0:
+            raise self.refusal(self.function, "a density must return one finite number of at least 0 for each number")
+        return density
+
+    def _check_ends(self, masses: Array) -> None:
+        """Raise `FunctionError` if a density is not negligible at the ends of its interval."""
         if masses[: CELLS // 60].sum() + masses[-CELLS // 60 :].sum() > OUTSIDE:
             raise self.refusal(self.function, f"its tails beyond {REACH:g} are not negligible; scale it, or give a sampler")
-        below = np.concatenate([[0.0], np.cumsum(masses)])
-        above = np.concatenate([np.cumsum(masses[::-1])[::-1], [0.0]])
-        return edges, below, above
+
+
+class CircleDistribution(Distribution):
+    """A distribution of an angle, with the Fourier coefficients of its density.
+
+    Parameters
+    ----------
+    given
+        Triples (share, mean, standard deviation) of a mixture of Gaussians that are wrapped around the circle; a density, which is a
+        function of an array of angles with period 2 pi and need not be normalised; or a sampler of angles, which is a function
+        (rng, count) of a NumPy generator.
+
+    Examples
+    --------
+    >>> pairs, error = CircleDistribution(lambda t: np.exp(np.cos(t))).fourier()
+    >>> round(pairs[0][0], 9), bool(error < 1e-12)         # 2 I_1(1) / I_0(1)
+    (0.892779932, True)
+    """
+
+    INTERVAL = (0.0, 2 * math.pi)
+    MUST_BE = "triples (share, mean, standard deviation), a density of angles with period 2 pi, or a sampler (rng, count)"
+
+    def fourier(self) -> tuple[tuple[tuple[float, float], ...], float]:
+        """Return pairs (a_k, b_k) of 2 pi rho = 1 + sum_k a_k cos(k theta) + b_k sin(k theta), and their largest error.
+
+        The error is infinite if 2048 points do not resolve the density, or for a sampler.
+        """
+        if self.sampled:
+            return (), math.inf
+        if self.mixture is not None:
+            shares, means, spreads = np.array(self.mixture).T
+            k = np.arange(1, RESOLVED // 3 + 1)[:, None]
+            waves = 2 * (np.exp(-((k * spreads) ** 2) / 2 + 1j * k * means) @ shares)
+            return _pairs(waves), 0.0 if np.abs(waves[-4:]).max() < NEGLIGIBLE else math.inf
+        size = COARSEST
+        while True:
+            waves = np.fft.rfft(self._density(2 * np.pi * np.arange(size) / size)) / size
+            mass = max(float(waves[0].real), 1e-300)
+            error = max(float(np.abs(waves[size // 3 :]).max()) / mass, abs(mass / self._mean_density - 1))
+            if error < UNRESOLVED or size == RESOLVED:
+                return _pairs(2 * waves[1 : size // 3].conj() / mass), error if error < UNRESOLVED else math.inf
+            size *= 2
+
+    @cached_property
+    def _mean_density(self) -> float:
+        """The mean of a density over the circle, by the rule of the table of its quantiles."""
+        nodes, weights = np.polynomial.legendre.leggauss(ORDER)
+        points = np.pi / CELLS * (2 * np.arange(CELLS)[:, None] + 1 + nodes)
+        return float((self._density(points.ravel()).reshape(CELLS, ORDER) @ weights).mean()) / 2
+
+    def _check_ends(self, masses: Array) -> None:
+        """Raise `FunctionError` if a density does not have the period 2 pi."""
+        angles = np.linspace(0.1, 6.2, 62)
+        here, before = self._density(angles), self._density(angles - 2 * np.pi)
+        if np.abs(here - before).max() > 1e-9 * max(here.max(), before.max()):
+            raise self.refusal(
+                self.function,
+                "a density on the circle must have the period 2 pi; use cos and sin of the angle, or give triples",
+            )
+
+
+def _pairs(waves: Any) -> tuple[tuple[float, float], ...]:
+    """Return the cosine and sine coefficients up to the last one that is not negligible."""
+    last = np.flatnonzero(np.abs(waves) > NEGLIGIBLE)
+    return tuple((float(wave.real), float(wave.imag)) for wave in waves[: last[-1] + 1 if last.size else 0])
 
 
 def _is_sampler(function: Callable[..., Any]) -> bool:

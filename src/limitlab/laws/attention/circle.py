@@ -14,6 +14,7 @@ Status.   Theorem for the limit equation on bounded times; rates derived and che
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -26,6 +27,7 @@ from limitlab.errors import Refused
 from limitlab.laws import Draw, Experiment, Headline, Law, Values, observable, parameter
 from limitlab.laws.attention import _circle_density as circle_density
 from limitlab.models.attention import circle
+from limitlab.models.distributions import CircleDistribution
 
 __all__ = ["CircleMeanField", "growth_rates", "poisson_radius"]
 
@@ -34,6 +36,7 @@ Solver = Literal["fourier", "volumes", "particles"]
 
 CELLS = 1600  # number of finite volumes; a run with half of them gives the error estimate
 QUANTILES = 1024  # number of deterministic particles; a run with half of them gives the error estimate
+SHARES = (0.7, 0.61, 0.43)  # sizes of further runs with particles from an own distribution, as shares of their number
 STEP = 0.05  # time step of the particles
 
 
@@ -150,6 +153,13 @@ class CircleMeanField(Law):
         ((0.5, 0.2), (0.2, 0.3)),
         note="at the start, 2 pi rho = 1 + sum_k a_k cos(k theta) + b_k sin(k theta); pairs (a_k, b_k)",
     )
+    start_distribution: CircleDistribution | None = parameter(
+        None,
+        "distribution of the angles at the start",
+        note="in place of density; wrapped triples (share, mean, standard deviation), a density of angles or a sampler",
+        symbol=r"\rho_0",
+        added=True,
+    )
     normalised: bool = parameter(True)
     times: float | tuple[float, ...] = parameter((1.0, 2.0), note="in layers", kind="coordinate", least=0)
     solver: Solver = parameter("fourier", "numerical method", note="fourier, volumes or particles", kind="solver")
@@ -164,7 +174,10 @@ class CircleMeanField(Law):
     def headline_line(self, values: Array) -> dict[str, Array]:
         """Return the density at angles, for the headline view."""
         rho, _ = circle_density.spectral_density(
-            self.density, self.beta, np.atleast_1d(np.asarray(self.times, dtype=float)), normalised=self.normalised
+            self.start_density()[0],
+            self.beta,
+            np.atleast_1d(np.asarray(self.times, dtype=float)),
+            normalised=self.normalised,
         )
         grid = np.linspace(0, 2 * np.pi, rho.shape[-1] + 1)
         return {"density_of_tokens": np.interp(values, grid, np.append(rho[-1], rho[-1, :1]))}
@@ -173,7 +186,7 @@ class CircleMeanField(Law):
         """Return the angles of tokens that start independently, for the headline view."""
         from limitlab.models.attention.engines import token_paths
 
-        theta = circle.density_quantiles(self.density, self.draw(size, seed).rng.random(size))
+        theta = self._angles(self.draw(size, seed).rng, size, stratified=False)
         start = np.stack([np.cos(theta), np.sin(theta)], axis=-1)
         x, y = token_paths(
             start, self.beta, np.atleast_1d(np.asarray(self.times, dtype=float)), normalised=self.normalised, tolerance=1e-7
@@ -198,6 +211,37 @@ class CircleMeanField(Law):
             )
         return self
 
+    @model_validator(mode="after")
+    def _possible_start(self) -> Self:
+        if self.start_distribution is None:
+            return self
+        default = type(self).model_fields["density"].default
+        if self.density != default:
+            raise Refused(f"density = {self.density} is not allowed together with start_distribution: omit one of them")
+        if self.solver != "particles" and math.isinf(self.start_density()[1]):
+            cause = "a sampler" if self.start_distribution.sampled else "a density that 2048 points do not resolve"
+            raise Refused(f"solver = {self.solver!r} is not allowed for {cause}: use solver = 'particles'")
+        return self
+
+    def start_density(self) -> tuple[circle.Coefficients, float]:
+        """Return the Fourier coefficients of the density at the start, and their error.
+
+        >>> pairs, error = CircleMeanField(start_distribution=[(1.0, 0.0, 1.0)]).start_density()
+        >>> round(pairs[0][0], 9), error                                    # 2 exp(-1/2)
+        (1.213061319, 0.0)
+        """
+        return (self.density, 0.0) if self.start_distribution is None else self.start_distribution.fourier()
+
+    def _angles(self, rng: np.random.Generator, size: int, stratified: bool) -> Array:
+        """Return random angles of tokens at the start. The draws of a sampler are always independent."""
+        start = self.start_distribution
+        if start is not None and start.sampled:
+            return start.draw(rng, (size,))
+        levels = rng.random(size)
+        if stratified:
+            levels = (np.arange(size) + levels) / size
+        return circle.density_quantiles(self.density, levels) if start is None else start.quantile(levels)
+
     def predicted(self, times: Array) -> Values:
         """Return moments of the density by the selected solver.
 
@@ -205,18 +249,33 @@ class CircleMeanField(Law):
         """
         self._on_the_circle()
         if self.solver == "fourier":
-            rho, tail = circle_density.spectral_density(self.density, self.beta, times, normalised=self.normalised)
-            return {**circle_density.moments(rho), "accuracy": max(tail, 1e-11)}
+            pairs, error = self.start_density()
+            rho, tail = circle_density.spectral_density(pairs, self.beta, times, normalised=self.normalised)
+            return {**circle_density.moments(rho), "accuracy": max(tail, 1e-11) + error}
         size = CELLS if self.solver == "volumes" else QUANTILES
         fine, coarse = self._resolved(times, size), self._resolved(times, size // 2)
         # with half the resolution in space and time the error is four times larger, or twice as large if the density is steep
-        return {**fine, "accuracy": {name: np.abs(fine[name] - coarse[name]).max() for name in fine}}
+        accuracy = {name: np.abs(fine[name] - coarse[name]).max() for name in fine}
+        if self.start_distribution is not None and self.solver == "particles":
+            # if the density is small or 0 between two clusters, the error depends on how the shares of the clusters are rounded
+            others = [self._resolved(times, round(share * size)) for share in SHARES]
+            accuracy = {n: 2 * max(accuracy[n], *(np.abs(fine[n] - other[n]).max() for other in others)) for n in fine}
+        if self.start_distribution is not None and self.start_distribution.sampled:
+            # the difference of both halves of the draws is twice the error of all draws
+            first, second = (self._resolved(times, size, half) for half in (0, 1))
+            accuracy = {name: accuracy[name] + 2 * np.abs(first[name] - second[name]).max() for name in fine}
+        return {**fine, "accuracy": accuracy}
 
-    def _resolved(self, times: Array, size: int) -> dict[str, Any]:
+    def _resolved(self, times: Array, size: int, half: int | None = None) -> dict[str, Any]:
         if self.solver == "volumes":
-            rho = circle_density.volume_density(self.density, self.beta, times, normalised=self.normalised, cells=size)
+            pairs, _ = self.start_density()
+            rho = circle_density.volume_density(pairs, self.beta, times, normalised=self.normalised, cells=size)
             return circle_density.moments(rho, offset=0.5)
-        start = circle.density_quantiles(self.density, (np.arange(size) + 0.5) / size)
+        levels = (np.arange(size) + 0.5) / size
+        if self.start_distribution is None:
+            start = circle.density_quantiles(self.density, levels)
+        else:
+            start = self.start_distribution.quantile(levels, half=half)
         step = STEP * QUANTILES / size
         return circle.angle_moments(circle.circle_flow(start, self.beta, times, normalised=self.normalised, step=step))
 
@@ -225,10 +284,7 @@ class CircleMeanField(Law):
         from limitlab.models.attention.engines import token_paths
 
         self._on_the_circle()
-        levels = draw.rng.random(draw.size)
-        if self.stratified:
-            levels = (np.arange(draw.size) + levels) / draw.size
-        theta = circle.density_quantiles(self.density, levels)
+        theta = self._angles(draw.rng, draw.size, self.stratified)
         start = np.stack([np.cos(theta), np.sin(theta)], axis=-1)
         x, y = np.moveaxis(token_paths(start, self.beta, times, normalised=self.normalised, tolerance=1e-7), -1, 0)
         return dict(cos1=x.mean(axis=-1), sin1=y.mean(axis=-1), cos2=(x**2 - y**2).mean(axis=-1))
