@@ -518,3 +518,12 @@ def test_gradients_of_the_monomials() -> None:
     inner, h = w @ other[0], np.polynomial.Polynomial(kernel)
     np.testing.assert_allclose(u.products(w).T @ cotangent[:, 0], h(inner), rtol=1e-12)
     np.testing.assert_allclose(u.pullback(w, u.products(w), cotangent), h.deriv()(inner)[:, None] * other, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "weights", [(1.0, 0.5), np.array([1.0, 0.5]), [(0.5, -1.0, 0.3), (0.5, 1.0, 0.3)], lambda rng, count: rng.random(count)]
+)
+def test_second_layers_that_differ_between_neurons_are_refused_with_the_remedy(weights: Any) -> None:
+    with pytest.raises(ValueError, match=r"neurons that start alike; give one number, or use MultiIndexFlow"):
+        TwoLayerDynamics(start_second_layer=weights)
+    assert TwoLayerDynamics(start_second_layer=np.float64(0.5)).start_second_layer == 0.5

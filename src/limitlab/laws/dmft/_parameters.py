@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import model_validator
+from pydantic import field_validator, model_validator
 
 from limitlab.errors import Refused
 from limitlab.laws import Law, parameter
 from limitlab.laws.dmft._finite.kernels import Kernels, checked_kernels, kernels_of
 from limitlab.models.activations import Activation
+from limitlab.models.distributions import Distribution
 
 Floats = NDArray[np.float64]
 
@@ -50,6 +51,17 @@ class TwoLayerStart(Law):
     times: float | tuple[float, ...] = parameter(
         (0.0, 0.5, 1.0, 2.0, 4.0), note="in the unit in which weights change by order 1", kind="coordinate", least=0
     )
+
+    @field_validator("start_second_layer", mode="before")
+    @classmethod
+    def _neurons_start_alike(cls, value: Any) -> Any:
+        """Raise `Refused` for second-layer weights that differ between neurons."""
+        if (isinstance(value, (Sequence, np.ndarray, Distribution)) and not isinstance(value, str)) or callable(value):
+            raise Refused(
+                "start_second_layer is not allowed as a list or a distribution: the equations need neurons that start alike; give one "
+                "number, or use MultiIndexFlow(second_layer=...), which has one weight per particle and unlimited samples"
+            )
+        return value
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
