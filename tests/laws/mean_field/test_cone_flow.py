@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import limitlab as ll
 from limitlab.laws import ConeFlow
 from limitlab.laws.mean_field._training import circle, labels, relu_descent
 from limitlab.laws.mean_field.cone import cone_risk
@@ -57,3 +58,56 @@ def test_refusals():
         ConeFlow(angle=0.0)
     with pytest.raises(ValueError, match="signs"):
         ConeFlow(signs="negative")
+
+
+# -- labels from a function of the angle ------------------------------------------------------------------------------------
+
+
+def wave(t):
+    return 0.3 + np.cos(t) + 0.5 * np.cos(2 * t) - 0.4 * np.sin(2 * t)
+
+
+def two_neurons(t):
+    return np.maximum(np.cos(t), 0) - np.maximum(np.cos(t - 2.0), 0)
+
+
+@pytest.mark.parametrize("signs", ["positive", "both"])
+def test_two_neurons_as_a_function_have_the_same_limit(signs):
+    own, same = (ConeFlow(signs=signs, **changes).theory() for changes in (dict(target_function=two_neurons), {}))
+    for name in same.data_vars:
+        assert float(own[name]) == pytest.approx(float(same[name]), abs=1e-8)
+
+
+def test_compare_agrees_for_labels_of_a_wave():
+    law = ConeFlow(target_function=wave, inputs=40, directions=400)
+    assert ll.compare(law).verdict == "agree"
+    assert float(law.theory().risk) == pytest.approx(0.135057, abs=1e-6)
+
+
+def test_odd_harmonics_are_not_learned_with_both_signs():
+    law = ConeFlow(target_function=lambda t: np.cos(t) + 0.5 * np.cos(2 * t) + 0.6 * np.cos(3 * t), inputs=80, signs="both")
+    limit = float(law.theory().risk)
+    assert limit == pytest.approx(0.6**2 / 2, abs=1e-12)
+    assert limit - 1e-9 <= float(law.simulate(40, 0).risk) < limit + 2e-4
+
+
+def test_descent_on_labels_that_jump_attains_the_value_of_the_cone():
+    law = ConeFlow(target_function=lambda t: 1.0 * (np.cos(t - 1) > 0.2) - 0.3, inputs=80, directions=800)
+    assert float(law.simulate(40, 0).risk) == pytest.approx(float(law.theory().risk), abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (dict(target_function=wave, angle=1.0), "angle = 1 is not allowed together with target_function"),
+        (dict(target_function=lambda t: 0 * t), "the labels would be 0"),
+        (dict(target_function=lambda t: np.sign(t - 1.0), signs="both"), "of its mean square is in harmonics"),
+        (dict(target_function=lambda t: np.cos(8 * t), signs="both"), "use a smoother function"),
+        (dict(target_function=lambda t: np.cos(3 * t), signs="both", inputs=81), "an even number of inputs"),
+        (dict(target_function=lambda t: 1 / (t - t)), "not finite"),
+        (dict(target_function="cos"), "must be a function"),
+    ],
+)
+def test_refused_labels(changes, message):
+    with pytest.raises(ValueError, match=message):
+        ConeFlow(**changes)
