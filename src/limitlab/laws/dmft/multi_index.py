@@ -28,11 +28,19 @@ from limitlab.errors import Refused
 from limitlab.laws import Draw, Experiment, Headline, Law, Values, observable, parameter
 from limitlab.laws.dmft._finite.kernels import Kernels
 from limitlab.laws.dmft.population import particle_states
+from limitlab.models.index_functions import IndexFunction, hermite_terms, sampled_terms
 
 __all__ = ["MultiIndexFlow"]
 
 Floats = NDArray[np.float64]
 Target = tuple[tuple[tuple[int, ...], float], ...]
+
+COARSE = 0.8
+"""Share of the nodes of a second quadrature, whose difference is the error of the coefficients of a target function."""
+RESOLVED = 3e-3
+"""Largest relative error of the coefficients of a target function."""
+LABELLED = 200_000
+"""Random inputs from which an experiment estimates the coefficients of a target function."""
 
 
 class MultiIndexFlow(Law):
@@ -113,6 +121,12 @@ class MultiIndexFlow(Law):
     times: float | tuple[float, ...] = parameter(
         (0.5, 1.0, 2.0, 4.0), note="of the population", symbol=r"\hat t", kind="coordinate", least=0
     )
+    target_function: IndexFunction | None = parameter(
+        None,
+        "target as a function of the indices",
+        note="in place of target; one argument per index",
+        added=True,
+    )
     tolerance: float = parameter(1e-10, kind="solver", above=0, most=1e-3, scale="log", finer=0.1)
 
     @model_validator(mode="after")
@@ -125,17 +139,54 @@ class MultiIndexFlow(Law):
                 f"second_layer = {self.second_layer} is not allowed: must be one number, or one per row of overlaps"
             )
         index = widths.pop()
-        if not self.target or any(len(degrees) != index or min(degrees) < 0 for degrees, _ in self.target):
+        if self.target_function is not None:
+            self._check_target(index)
+        elif not self.target or any(len(degrees) != index or min(degrees) < 0 for degrees, _ in self.target):
             raise Refused(f"target = {self.target} is not allowed: every term must have {index} degrees of at least 0")
         return self
 
+    def _check_target(self, index: int) -> None:
+        """Raise `Refused` if the target function has the wrong number of arguments, or if quadrature does not resolve it."""
+        assert self.target_function is not None
+        if self.target_function.index != index:
+            raise Refused(
+                f"target_function has {self.target_function.index} arguments and is not allowed: must have one per column of overlaps, "
+                f"which has {index}"
+            )
+        if self.target != type(self).model_fields["target"].default:
+            raise Refused("target is not allowed together with target_function: omit one of them")
+        (terms, norm), (others, other) = (self.target_terms(share) for share in (1.0, COARSE))
+        error = max(abs(norm - other), *(abs(a - b) for (_, a), (_, b) in zip(terms, others, strict=True)))
+        if error > RESOLVED * max(norm, 1e-300):
+            raise Refused(
+                f"target_function is not allowed: quadrature gives its coefficients with a relative error of {error / norm:.1g}, and at "
+                "most "
+                f"{RESOLVED:g} is allowed; use a function without jumps, or fewer indices"
+            )
+
+    def target_terms(self, share: float = 1.0) -> tuple[Target, float]:
+        """Return the Hermite coefficients of the target up to the degree of the activation, and its mean square.
+
+        Terms of a higher degree have no correlation with a neuron and enter the mean square only. `share` is the number of nodes per
+        index of the quadrature, relative to the default.
+
+        >>> law = MultiIndexFlow(hermite=(0.0, 1.0), target_function=lambda u, v: np.tanh(u) * (1 + v))
+        >>> terms, norm = law.target_terms()
+        >>> round(dict(terms)[1, 0], 6), round(norm, 6)
+        (0.605706, 0.788589)
+        """
+        if self.target_function is None:
+            return self.target, sum(weight**2 for _, weight in self.target)
+        return hermite_terms(self.target_function, len(self.hermite) - 1, share)
+
     def draw_cost(self, size: int) -> Cost:
         """Return the cost of a draw with `size` neurons in `size` dimensions."""
-        return Cost(1e5 + 14.0 * size**2, 3e3 * size**2 * max(latest(self), 1.0))
+        points = 0 if self.target_function is None else LABELLED * self.target_function.index * (len(self.hermite) + 3)
+        return Cost(1e5 + 14.0 * size**2 + 8.0 * points, 20.0 * points + 3e3 * size**2 * max(latest(self), 1.0))
 
     def kernels(self) -> Kernels:
         """Return the kernel of two neurons as a polynomial, and the squared norm of the target."""
-        return Kernels(tuple(c * c for c in self.hermite), (), sum(weight**2 for _, weight in self.target))
+        return Kernels(tuple(c * c for c in self.hermite), (), self.target_terms()[1])
 
     def start(self) -> tuple[Floats, Floats]:
         """Return the second-layer weights and the overlaps of the particles at the start."""
@@ -163,7 +214,7 @@ class MultiIndexFlow(Law):
 
     def _terms(self) -> list[tuple[float, NDArray[np.int64]]]:
         terms = []
-        for degrees, weight in self.target:
+        for degrees, weight in self.target_terms()[0]:
             order = sum(degrees)
             c = self.hermite[order] if order < len(self.hermite) else 0.0
             scale = c * weight * math.sqrt(math.factorial(order) / math.prod(map(math.factorial, degrees)))
@@ -175,6 +226,8 @@ class MultiIndexFlow(Law):
 
         The accuracy of the test error is its change when the state moves by its own numerical error.
         """
+        if self.target_function is not None:
+            return self._predicted_with_quadrature(times)
         kernels, (a, v) = self.kernels(), self.start()
         path = particle_states(kernels, self.phihat, self.phihat_gradient, a, v, times, self.tolerance)
         errors = [self._test_error(kernels, path.states + side * path.errors) for side in (-1, 0, 1)]
@@ -190,6 +243,19 @@ class MultiIndexFlow(Law):
             },
         }
 
+    def _predicted_with_quadrature(self, times: Floats) -> Values:
+        """Return the prediction for a target function. The accuracy includes the change of the result with fewer nodes."""
+        fine, coarse = (
+            self.replace(target_function=None, target=tuple(terms)).predicted(times)
+            for terms, _ in (self.target_terms(share) for share in (1.0, COARSE))
+        )
+        norms = [self.target_terms(share)[1] for share in (1.0, COARSE)]
+        for values, norm, share in ((fine, norms[0], 1.0), (coarse, norms[1], COARSE)):
+            within = sum(weight**2 for _, weight in self.target_terms(share)[0])
+            values["test_error"] = values["test_error"] + norm - within
+        accuracy = {name: error + float(np.abs(fine[name] - coarse[name]).max()) for name, error in fine["accuracy"].items()}
+        return {**fine, "accuracy": accuracy}
+
     def _test_error(self, kernels: Kernels, states: Floats) -> Floats:
         m = len(self.overlaps)
         values = []
@@ -200,16 +266,24 @@ class MultiIndexFlow(Law):
         return np.array(values)
 
     def measured(self, draw: Draw, times: Floats) -> Values:
-        """Integrate the exact population flow of m neurons in m dimensions, with several neurons for every particle."""
+        """Integrate the exact population flow of m neurons in m dimensions, with several neurons for every particle.
+
+        For a target function its coefficients are estimated from random inputs, without the quadrature of the prediction.
+        """
         from limitlab.laws.dmft._finite.multi_index import network_risk, population_flow, random_weights
 
         (a, v), groups = self.start(), len(self.overlaps)
         copies = max(1, round(draw.size / groups))
         width = copies * groups
         w = random_weights(draw.rng, np.repeat(v, copies, axis=0), max(width, v.shape[1] + 1))
-        track = population_flow(self.hermite, self.target, np.repeat(a, copies), w, times)
+        target, beyond = self.target, 0.0
+        if self.target_function is not None:
+            points = draw.rng.standard_normal((v.shape[1], LABELLED))
+            target, norm = sampled_terms(self.target_function, len(self.hermite) - 1, points)
+            beyond = norm - sum(weight**2 for _, weight in target)
+        track = population_flow(self.hermite, target, np.repeat(a, copies), w, times)
         return {
-            "test_error": np.array([self.noise**2 + network_risk(self.hermite, self.target, *state) for state in track]),
+            "test_error": np.array([self.noise**2 + beyond + network_risk(self.hermite, target, *state) for state in track]),
             "second_layer": np.array([state[0].reshape(groups, copies).mean(axis=1) for state in track]),
             "overlap": np.array([state[1][:, : v.shape[1]].reshape(groups, copies, -1).mean(axis=1) for state in track]),
         }

@@ -192,7 +192,8 @@ class ConeFlow(Law):
             if self.signs == "both" and share > SLOW:
                 raise Refused(
                     f"target_function is not allowed with signs = 'both': {share:.1%} of its mean square is in harmonics that "
-                    f"descent has not learned by t = 200, and at most {SLOW:.0%} is allowed; use a smoother function, an even number of inputs, or "
+                    f"descent has not learned by t = 200, and at most {SLOW:.0%} is allowed; use a smoother function, an even "
+                    "number of inputs, or "
                     "signs = 'positive'"
                 )
         return self
