@@ -6,7 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import gammaln
 
+import limitlab as ll
 from limitlab.laws import NearestNeighbours
+from limitlab.laws.regression._neighbour_averages import bias_moments
 from limitlab.laws.regression.nearest_neighbours import risk, smallest_uniforms
 from references import reference
 
@@ -200,3 +202,77 @@ def test_too_many_neighbours_anywhere_in_a_grid():
         law.experiment(10, 0, neighbours=np.array([1, 20]))
     with pytest.raises(ValueError, match="whole numbers"):
         law.experiment(10, 0, neighbours=np.array([1.5]))
+
+
+# -- a target function of the position -----------------------------------------------------------------------------------
+
+
+def bent(x, y):
+    return 2 + np.sin(3 * x) + x * y + np.abs(y - 0.1)
+
+
+CUSPS = {
+    1: lambda x: 1.3 * np.abs(x) ** 0.8,
+    2: lambda x, y: 1.3 * np.hypot(x, y) ** 0.8,
+    3: lambda x, y, z: 1.3 * np.sqrt(x**2 + y**2 + z**2) ** 0.8,
+}
+
+
+@pytest.mark.parametrize("dimension", [1, 2, 3])
+@pytest.mark.parametrize(("samples", "neighbours"), [(60, 1), (200, 7), (50, 50)])
+def test_a_cusp_as_a_function_has_the_closed_form(dimension, samples, neighbours):
+    options = dict(samples=samples, neighbours=neighbours, dimension=dimension, noise=0.4)
+    own = NearestNeighbours(target_function=CUSPS[dimension], **options).theory()
+    cusp = NearestNeighbours(smoothness=0.8, amplitude=1.3, **options).theory()
+    for name in cusp.data_vars:
+        assert float(own[name]) == pytest.approx(float(cusp[name]), abs=1e-8), name
+
+
+def test_a_linear_target_has_no_mean_bias_and_the_squared_bias_of_its_mean():
+    law = NearestNeighbours(samples=30, neighbours=30, dimension=2, target_function=lambda x, y: 3 + x - 2 * y)
+    assert float(law.theory().mean_bias) == pytest.approx(0, abs=1e-12)
+    assert float(law.theory().squared_bias) == pytest.approx(5 / 4 / 30, rel=1e-10)  # E x^2 = 1/4 in the disc
+
+
+@pytest.mark.parametrize("function", [bent, lambda x: np.abs(x - 0.1), lambda x, y, z: 1.0 * (x + 0.3 * y > 0.2)])
+def test_the_stated_accuracy_covers_kinks_and_jumps(function):
+    law = NearestNeighbours(samples=40, neighbours=4, dimension=function.__code__.co_argcount, target_function=function)
+    values, fine = law.theory(), bias_moments(law.target_function, 40, 4, {1: 20.0, 2: 4.0, 3: 1.6}[law.dimension])
+    for name, value in zip(("mean_bias", "squared_bias"), fine, strict=True):
+        assert abs(float(values[name]) - value) <= values[name].attrs["numerical_error"] < 6e-3
+
+
+@pytest.mark.parametrize("labels", ["averaged", "drawn"])
+def test_experiments_agree_for_a_target_function(labels):
+    law = NearestNeighbours(dimension=2, neighbours=4, samples=40, target_function=bent, noise=0.3, labels=labels)
+    theory = law.theory()
+    if labels == "averaged":
+        assert ll.compare(law).verdict == "agree"
+        return
+    runs = law.simulate_batch(500, range(12))
+    for name in ("mean_bias", "squared_bias", "excess_risk"):
+        error = float(runs[name].std("seed", ddof=1)) / np.sqrt(12)
+        assert abs(float(runs[name].mean("seed")) - float(theory[name])) < 4 * error
+        assert error < 0.1 * float(theory[name])
+
+
+def test_the_best_number_of_neighbours_of_a_target_function():
+    own = NearestNeighbours(samples=60, dimension=1, target_function=np.abs)
+    assert own.best_neighbours() == NearestNeighbours(samples=60, dimension=1).best_neighbours()
+    with pytest.raises(ValueError, match="its Holder exponent is not known"):
+        own.rate_exponent()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (dict(target_function=bent, dimension=3), "must have one argument per coordinate, in at most 3 dimensions"),
+        (dict(target_function=lambda a, b, c, d: a, dimension=4), "in at most 3 dimensions"),
+        (dict(target_function=bent, smoothness=0.5), "whose Holder exponent and constant are not known: omit smoothness"),
+        (dict(target_function=bent, amplitude=2.0), "omit amplitude"),
+        (dict(target_function=lambda x, y: np.log(x) + y), "one finite number for each point"),
+    ],
+)
+def test_refused_target_functions(changes, message):
+    with pytest.raises(ValueError, match=message):
+        NearestNeighbours(**changes)

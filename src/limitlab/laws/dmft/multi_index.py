@@ -246,7 +246,7 @@ class MultiIndexFlow(Law):
     def _predicted_with_quadrature(self, times: Floats) -> Values:
         """Return the prediction for a target function. The accuracy includes the change of the result with fewer nodes."""
         fine, coarse = (
-            self.replace(target_function=None, target=tuple(terms)).predicted(times)
+            dict(self.replace(target_function=None, target=tuple(terms)).predicted(times))
             for terms, _ in (self.target_terms(share) for share in (1.0, COARSE))
         )
         norms = [self.target_terms(share)[1] for share in (1.0, COARSE)]

@@ -11,6 +11,7 @@ variance (docs/theory/local_averages.md, eq. 6):
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal, Protocol
 
 import numpy as np
@@ -45,13 +46,17 @@ def drawn_errors(
     amplitude: float,
     noise: float,
     offset: float = 0.0,
+    target: Callable[[Array], Array] | None = None,
 ) -> tuple[Array, Array]:
-    """Return the errors at the tip for both labellings and all distances, of shapes (training_sets, 2) and (training_sets, samples)."""
+    """Return the errors at the tip for both labellings and all distances, of shapes (training_sets, 2) and (training_sets, samples).
+
+    A target, which is a function of points as columns, replaces the cusp. `offset` is then its value at the origin.
+    """
     errors, distances = np.empty((training_sets, 2)), np.empty((training_sets, samples))
     tip = np.zeros((1, dimension))
     for i in range(training_sets):
         x = uniform_ball(rng, samples, dimension)
-        clean = cusp(x, smoothness, amplitude, offset)
+        clean = cusp(x, smoothness, amplitude, offset) if target is None else target(x.T)
         labels = clean[:, None] + noise * rng.standard_normal((samples, 2))
         errors[i] = estimator.fit(x, labels).predict(tip)[0] - offset
         distances[i] = np.linalg.norm(x, axis=1)

@@ -29,6 +29,9 @@ from limitlab._core.cost import Cost
 from limitlab.errors import Refused
 from limitlab.laws import CLOSED_FORM, Draw, Experiment, Headline, Law, Mark, Values, parameter
 from limitlab.laws.regression._cusp import Labels, drawn_errors, summary_of_errors
+from limitlab.laws.regression._neighbour_averages import bias_moments
+from limitlab.models.data import sphere
+from limitlab.models.index_functions import IndexFunction
 from limitlab.numerics.special import gamma_ratio
 
 __all__ = ["NearestNeighbours"]
@@ -37,6 +40,13 @@ Array = NDArray[np.float64]
 
 BLOCK = 4_000_000
 """Number of random numbers drawn at once."""
+MOST = 3
+"""Largest dimension for a target function."""
+COARSE = (0.75, 0.62, 0.5)
+"""Shares of the nodes of further quadratures for a target function, from which its accuracy is estimated."""
+SAFETY = 3
+"""Factor of the largest change between these quadratures, because kinks make the changes irregular."""
+ROUNDING = 1e-12
 SCAN = 2000
 """Number of whole numbers tried at once in the search for the best k."""
 
@@ -157,6 +167,13 @@ class NearestNeighbours(Law):
     amplitude: float = parameter(1.0, least=0)
     noise: float = parameter(0.5, least=0)
     labels: Labels = parameter("averaged", kind="experiment")
+    target_function: IndexFunction | None = parameter(
+        None,
+        "target as a function of the position",
+        note="in place of the cusp, in up to three dimensions; one argument per coordinate, query at 0",
+        symbol="f",
+        added=True,
+    )
 
     def draw_cost(self, size: int) -> Cost:
         """Return the cost of a draw, which processes its queries in blocks."""
@@ -168,13 +185,55 @@ class NearestNeighbours(Law):
     @model_validator(mode="after")
     def _enough_samples(self) -> Self:
         _check_counts(np.asarray(float(self.samples)), np.asarray(float(self.neighbours)))
+        self._check_target(np.asarray(self.dimension), np.asarray(self.smoothness), np.asarray(self.amplitude))
         return self
+
+    def _check_target(self, dimension: Array, smoothness: Array, amplitude: Array) -> None:
+        """Raise `Refused` if a target function has the wrong dimension or is combined with a Holder exponent or constant."""
+        target = self.target_function
+        if target is None:
+            return
+        if target.index > MOST or np.any(dimension != target.index):
+            raise Refused(
+                f"target_function with {target.index} arguments and dimension = {dimension.flat[0]} is not allowed: must have one argument "
+                f"per coordinate, in at most {MOST} dimensions"
+            )
+        for name, value in (("smoothness", smoothness), ("amplitude", amplitude)):
+            if np.any(value != type(self).model_fields[name].default):
+                raise Refused(
+                    f"{name} = {value.flat[0]:g} is not allowed together with target_function, whose Holder exponent and constant are not "
+                    f"known: omit {name}"
+                )
 
     def predicted(
         self, samples: Array, neighbours: Array, dimension: Array, smoothness: Array, amplitude: Array, noise: Array
     ) -> Values:
         """Return the exact observables over a grid of any of the numerical parameters."""
+        if self.target_function is not None:
+            self._check_target(dimension, smoothness, amplitude)
+            return self._of_target(samples, neighbours, noise)
         return {**risk(samples, neighbours, dimension, smoothness, amplitude, noise), "accuracy": CLOSED_FORM}
+
+    def _of_target(self, samples: Array, neighbours: Array, noise: Array) -> Values:
+        """Return the observables of a target function. The accuracy is estimated from quadratures with fewer nodes."""
+        assert self.target_function is not None
+        n, k, tau = np.broadcast_arrays(samples, neighbours, noise)
+        _check_counts(n, k)
+        pairs = list(zip(n.ravel(), k.ravel(), strict=True))
+        fine, *others = (
+            np.array([bias_moments(self.target_function, float(a), float(b), share) for a, b in pairs])
+            for share in (1.0, *COARSE)
+        )
+        mean_bias, squared_bias = (np.reshape(column, n.shape) for column in fine.T)
+        variance = np.square(tau) / k
+        excess = squared_bias + variance
+        change = np.max([np.abs(fine - other).max(axis=0) for other in others], axis=0)
+        first, second = SAFETY * change + ROUNDING * np.abs(fine).max(axis=0)
+        accuracy = dict(mean_bias=first, squared_bias=second, variance=CLOSED_FORM, excess_risk=second, test_error=second)
+        values = dict(
+            mean_bias=mean_bias, squared_bias=squared_bias, variance=variance, excess_risk=excess, test_error=excess + tau**2
+        )
+        return {**values, "accuracy": accuracy}
 
     def best_neighbours(self) -> int:
         """Return the k that minimises the excess risk.
@@ -196,12 +255,17 @@ class NearestNeighbours(Law):
         >>> NearestNeighbours(dimension=1, smoothness=1.0).rate_exponent()
         0.6666666666666666
         """
+        if self.target_function is not None:
+            raise Refused(
+                "rate_exponent is not known for target_function, because its Holder exponent is not known: give smoothness and amplitude"
+            )
         return float(rate_exponent(self.dimension, self.smoothness))
 
     def measured(self, draw: Draw, neighbours: Array, smoothness: Array, amplitude: Array, noise: Array) -> Values:
         """Return means over `size` training sets. All values of these parameters use the same draw of the distances."""
         arrays = np.broadcast_arrays(neighbours, smoothness, amplitude, noise)
         k, beta, c, tau = (array.ravel() for array in arrays)
+        self._check_target(np.asarray(self.dimension), beta, c)
         _check_whole(k)
         _check_counts(np.asarray(float(self.samples)), k)
         rows = (self._averaged_labels if self.labels == "averaged" else self._drawn_labels)(draw, k, beta, c, tau)
@@ -216,6 +280,12 @@ class NearestNeighbours(Law):
         blocks = -(-size * self.samples // BLOCK)
         for sets, rng in zip(np.array_split(np.arange(size), blocks), draw.rng.spawn(blocks), strict=True):
             marks = smallest_uniforms(rng, self.samples, most, len(sets))
+            if self.target_function is not None:
+                x = marks ** (1 / self.dimension) * sphere(rng, marks.size, self.dimension).T.reshape(-1, *marks.shape)
+                gaps = self.target_function(x.reshape(self.dimension, -1)).reshape(marks.shape) - self._at_query()
+                biases = (np.cumsum(gaps, axis=0) / np.arange(1, most + 1)[:, None])[neighbours.astype(int) - 1]
+                sums += biases.sum(axis=1), (biases**2).sum(axis=1)
+                continue
             for beta in np.unique(smoothness):
                 means = np.cumsum(marks ** (beta / self.dimension), axis=0) / np.arange(1, most + 1)[:, None]
                 for j in np.flatnonzero(smoothness == beta):
@@ -232,6 +302,11 @@ class NearestNeighbours(Law):
             test_error=excess + noise**2,
         )
 
+    def _at_query(self) -> float:
+        """Return the value of the target function at the query."""
+        assert self.target_function is not None
+        return float(self.target_function(np.zeros((self.dimension, 1)))[0])
+
     def _drawn_labels(
         self, draw: Draw, neighbours: Array, smoothness: Array, amplitude: Array, noise: Array
     ) -> dict[str, Array]:
@@ -241,7 +316,10 @@ class NearestNeighbours(Law):
         runs = []
         for k, beta, c, tau in zip(neighbours, smoothness, amplitude, noise, strict=True):
             rng, model = self.draw(draw.size, draw.seed).rng, NearestNeighbourRegressor(neighbours=int(k))
-            errors, _ = drawn_errors(rng, model, draw.size, self.samples, self.dimension, beta, c, tau)
+            offset = 0.0 if self.target_function is None else self._at_query()
+            errors, _ = drawn_errors(
+                rng, model, draw.size, self.samples, self.dimension, beta, c, tau, offset, self.target_function
+            )
             new_noise = tau * rng.standard_normal(errors.shape)
             runs.append({**summary_of_errors(errors), "test_error": np.mean((new_noise - errors) ** 2)})
         return {name: np.array([run[name] for run in runs]) for name in self.observables}
