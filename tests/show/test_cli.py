@@ -179,7 +179,7 @@ def test_laws_lists_every_law_with_its_question() -> None:
 def test_laws_as_json() -> None:
     laws = strict_json(run("laws", "--json").stdout)
     assert sorted(law["name"] for law in laws) == sorted(all_laws())
-    assert [law["title"] for law in strict_json(run("laws", "coin", "--json").stdout)] == [Coin.title()]
+    assert [law["title"] for law in strict_json(run("laws", "coin", "heads", "--json").stdout)] == [Coin.title()]
 
 
 def test_show_says_everything() -> None:

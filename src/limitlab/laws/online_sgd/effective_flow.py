@@ -191,7 +191,13 @@ class EffectiveFlow(Law):
     # Two problems, starts with a part outside the truth, steps at which the corrector matters
     points = (
         dict(
-            problem="linear", step=0.15, start_statistics=(0.2, 0.6), times=(0.3, 0.8), samples=300, dimension=60, substeps=3
+            problem="linear",
+            step=0.15,
+            start_statistics=(0.2, 0.6),
+            times=(0.3, 0.8),
+            samples=1000,
+            dimension=60,
+            substeps=4,
         ),
         dict(
             problem="phase retrieval",
