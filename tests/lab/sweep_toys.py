@@ -22,7 +22,7 @@ def tree(folder: Path) -> dict[str, bytes]:
 class ShrunkMean(Law):
     """How far is a shrunken sample mean from the truth?"""
 
-    observables = {**shared("excess_risk"), "bias": observable()}
+    observables = {**shared("excess_risk"), "mean_bias": observable()}
     simulation = Experiment("samples n")
 
     signal: float = parameter(1.0, "true mean", symbol=r"\mu")
@@ -40,13 +40,13 @@ class ShrunkMean(Law):
         return self
 
     def predicted(self, signal: Any, noise: Any, shrink: Any) -> dict[str, Any]:
-        return {"excess_risk": (shrink * signal) ** 2 + 0 * noise, "bias": -shrink * signal, "accuracy": 1e-15}
+        return {"excess_risk": (shrink * signal) ** 2 + 0 * noise, "mean_bias": -shrink * signal, "accuracy": 1e-15}
 
     def measured(self, draw: Draw, shrink: Any) -> dict[str, Any]:
         time.sleep(self.delay)
         y = self.signal + self.noise * draw.rng.standard_normal((len(self.weights), draw.size))
         centre = np.average(np.mean(y, axis=1) if self.rule == "mean" else np.median(y, axis=1), weights=self.weights)
-        return {"excess_risk": ((1 - shrink) * centre - self.signal) ** 2, "bias": (1 - shrink) * centre - self.signal}
+        return {"excess_risk": ((1 - shrink) * centre - self.signal) ** 2, "mean_bias": (1 - shrink) * centre - self.signal}
 
 
 class Decay(Law):

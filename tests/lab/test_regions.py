@@ -83,7 +83,7 @@ def test_a_large_result_is_read_when_it_is_used(tmp_path, monkeypatch):
     monkeypatch.setattr(store, "LOADED", 100)
     over = {"signal": np.linspace(1, 2, 5)}
     found = sweep(ShrunkMean(), over, sizes=[10], seeds=4, store=tmp_path / "x.zarr")
-    assert not isinstance(found.bias.variable._data, np.ndarray)
+    assert not isinstance(found.mean_bias.variable._data, np.ndarray)
     xr.testing.assert_identical(found.load(), sweep(ShrunkMean(), over, sizes=[10], seeds=4))
 
 

@@ -133,7 +133,7 @@ def test_an_interrupt_keeps_what_is_finished(tmp_path, monkeypatch):
     ) as caught:
         sweep(ShrunkMean(), over, sizes=[10], seeds=2, store=tmp_path / "x")
     assert isinstance(caught.value, KeyboardInterrupt)
-    assert int(np.isfinite(caught.value.partial.bias).sum()) == 3
+    assert int(np.isfinite(caught.value.partial.mean_bias).sum()) == 3
     result = sweep(ShrunkMean(), over, sizes=[10], seeds=2, store=tmp_path / "x")
     assert len(calls) == 4 + 3
     xr.testing.assert_identical(result, sweep(ShrunkMean(), over, sizes=[10], seeds=2))

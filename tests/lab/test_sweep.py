@@ -106,11 +106,11 @@ class NotANumber(ShrunkMean):
 
     def predicted(self, **numbers):
         values = super().predicted(**numbers)
-        return values | {"bias": np.where(values["bias"] == -0.5, np.nan, values["bias"])}
+        return values | {"mean_bias": np.where(values["mean_bias"] == -0.5, np.nan, values["mean_bias"])}
 
 
 def test_nan_in_a_vectorised_sweep_is_named_too():
-    with pytest.raises(FloatingPointError, match=r"NotANumber.*NaN for bias at signal = 1\.0, shrink = 0\.5"):
+    with pytest.raises(FloatingPointError, match=r"NotANumber.*NaN for mean_bias at signal = 1\.0, shrink = 0\.5"):
         sweep(NotANumber(), over={"signal": [1.0, 2.0], "shrink": [0.3, 0.5]})
 
 
@@ -138,7 +138,7 @@ def test_dimensions_of_a_simulation_sweep():
     assert result.excess_risk.shape == (3, 2, 2, 2, 3)
     assert result["size"].attrs["long_name"] == "samples n"
     assert result.attrs["kind"] == "simulation"
-    assert "theory_bias" not in result
+    assert "theory_mean_bias" not in result
 
 
 def test_simulate_gives_the_cell_again():
@@ -185,7 +185,7 @@ def test_theory_beside_the_draws():
     limit = sweep(ShrunkMean(), OVER)
     np.testing.assert_array_equal(result.theory_excess_risk, limit.excess_risk)
     assert result.attrs["accuracy"] == limit.attrs["accuracy"]
-    assert result.theory_bias.attrs["long_name"] == limit.bias.attrs["long_name"]
+    assert result.theory_mean_bias.attrs["long_name"] == limit.mean_bias.attrs["long_name"]
 
 
 def test_a_swept_time_is_one_draw():

@@ -68,8 +68,8 @@ def explained(function: Callable[P, R]) -> Callable[P, R]:
 
 def _explain(error: Exception, function: Any, arguments: Any, named: Any) -> None:
     """Raise `Refused` if an argument does not fit its annotation. An error that is meant for the user stays as it is."""
-    if type(error).__module__.split(".")[0] not in ("builtins", *LIBRARIES[1:]):
-        return
+    if type(error).__module__.split(".")[0] not in ("builtins", *LIBRARIES[1:]) or isinstance(error, FloatingPointError):
+        return  # limitlab raises FloatingPointError for NaN, with the point at which it occurs
     try:
         bound = inspect.signature(function).bind(*arguments, **named).arguments
     except TypeError as wrong:
@@ -139,7 +139,9 @@ def fits(value: Any, kind: Any, depth: int = DEPTH) -> bool:
     if kind is bool:
         return isinstance(value, (bool, np.bool_))
     base = origin or kind
-    if base is np.ndarray:
+    if base is np.ndarray or getattr(base, "__module__", "").startswith(
+        "numpy._typing"
+    ):  # the latter are parts of ArrayLike
         return _is_numeric(value)
     if not isinstance(base, type):
         return True

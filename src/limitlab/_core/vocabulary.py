@@ -128,14 +128,21 @@ RANGES: dict[str, tuple[float, float]] = {
     **dict.fromkeys(
         (
             *("test_error", "risk", "excess_risk", "train_error", "bias", "variance", "squared_bias"),
-            *("effective_ridge", "coefficient_norm", "smallest_eigenvalue", "largest_eigenvalue", "second_moment"),
+            *(
+                "effective_ridge",
+                "coefficient_norm",
+                "degrees_of_freedom",
+                "smallest_eigenvalue",
+                "largest_eigenvalue",
+                "second_moment",
+            ),
             *("stieltjes_transform", "objective", "largest_deviation", "largest_deviation_std", "residual"),
         ),
         (0.0, inf),
     ),
     **dict.fromkeys(
         (
-            *("degrees_of_freedom", "atom", "cdf", "classification_error", "support_fraction"),
+            *("atom", "cdf", "classification_error", "support_fraction"),
             *("span_alignment", "hessian_alignment", "gradient_alignment"),
         ),
         (0.0, 1.0),

@@ -96,6 +96,7 @@ def load_sweep(path: str | os.PathLike[str]) -> SweepSpec:
     Examples
     --------
     >>> import tempfile
+    >>> from pathlib import Path
     >>> file = Path(tempfile.mkdtemp()) / "ridge.toml"
     >>> _ = file.write_text('law = "Ridge"\\n[over]\\nratio = "0.5:2:3"\\n')
     >>> load_sweep(file).over

@@ -13,7 +13,7 @@ from limitlab._core.arguments import explained
 from limitlab._core.draws import mean_and_error
 from limitlab._core.law import Law
 from limitlab._core.results import own_dimensions
-from limitlab.errors import did_you_mean
+from limitlab.errors import Refused, did_you_mean
 from limitlab.plotting.panels import drawable, geometric
 from limitlab.plotting.style import simulation_points, theory_line
 
@@ -100,7 +100,7 @@ def along(
         for panel, name in zip(panels, names, strict=True):
             if name not in predictions and name not in draws:
                 known = did_you_mean(name, {**predictions, **draws})
-                raise ValueError(
+                raise Refused(
                     f"observables = {name!r} is not allowed: {type(each).__name__} does not return it at these parameters: {known}"
                 )
             words = (observables[name] if isinstance(observables, Mapping) else name.replace("_", " ")) if shared else ""
@@ -235,25 +235,23 @@ def _check(
 ) -> None:
     """Raise ValueError if an argument of `along` is not allowed."""
     if not laws or not observables:
-        raise ValueError(
+        raise Refused(
             f"laws = {list(laws)}, observables = {list(observables)} is not allowed: give at least one law and one observable"
         )
     if len(panels) != len(observables):
-        raise ValueError(
+        raise Refused(
             f"axes = {len(panels)} panels is not allowed: must be one panel, or one for each of {', '.join(observables)}"
         )
     for law in laws.values():
         known = type(law)
         if isinstance(parameter, str) and parameter != "size" and parameter not in known.parameters():
-            raise ValueError(
+            raise Refused(
                 f"parameter = {parameter!r} is not allowed: {known.__name__} has no such parameter: {known.hint(parameter)}"
             )
     for name, values in (("line", line), ("points", points)):
         if values.ndim != 1:
-            raise ValueError(f"{name} with {values.ndim} dimensions is not allowed: must be a sequence of numbers")
+            raise Refused(f"{name} with {values.ndim} dimensions is not allowed: must be a sequence of numbers")
     if not line.size and not points.size:
-        raise ValueError(
-            "line = () and points = () is not allowed: give values on the axis for a line, for points or for both"
-        )
+        raise Refused("line = () and points = () is not allowed: give values on the axis for a line, for points or for both")
     if points.size and (size is None or not (seeds if isinstance(seeds, int) else len(seeds))):
-        raise ValueError(f"size = {size!r}, seeds = {seeds!r} is not allowed with points: give a size and at least 1 seed")
+        raise Refused(f"size = {size!r}, seeds = {seeds!r} is not allowed with points: give a size and at least 1 seed")

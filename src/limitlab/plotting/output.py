@@ -21,6 +21,7 @@ from matplotlib.patches import Patch, Rectangle, StepPatch
 from numpy.typing import NDArray
 
 from limitlab._core.arguments import explained
+from limitlab.errors import Refused
 from limitlab.plotting.style import RC
 
 __all__ = ["plotted_data", "rendered"]
@@ -251,4 +252,4 @@ def pixels(figure: Figure, dpi: float = RC["savefig.dpi"]) -> NDArray[np.uint8]:
 
 def _refuse_empty(figure: Figure) -> None:
     if empty := panels_without_data(figure):
-        raise ValueError(f"the figure has a panel without data: {', '.join(empty)}")
+        raise Refused(f"the figure has a panel without data: {', '.join(empty)}")

@@ -16,6 +16,7 @@ from limitlab.laws.attention.clustering import TokenClustering, critical_beta, m
 from limitlab.laws.attention.equiangular import EquiangularTokens, collapse_time
 from limitlab.laws.attention.residual import ResidualFlow
 from limitlab.laws.attention.single_cluster import SingleCluster
+from limitlab.laws.attention.token_flow import TokenFlow
 from limitlab.models.attention.circle import angle_moments, circle_flow, density_quantiles, harmonics
 from limitlab.models.attention.clusters import circle_clusters, energy_rate, pair_fraction, token_energy
 from limitlab.models.attention.engines import gram_flow, random_tokens, token_paths
@@ -31,7 +32,7 @@ Array = NDArray[Any]
 AREA = "Transformers"
 
 
-@claim("J24", AREA, EquiangularTokens, figure="token-collapse", items=("J-63",))
+@claim("J24", AREA, EquiangularTokens, TokenFlow, figure="token-collapse", items=("J-63",))
 def particles(check: Check) -> None:
     """Self-attention with any heads, matrices and feed-forward layer is an interacting particle system on the sphere. With
     Q = K = V = I the energy sum exp(beta <x_i, x_j>) / (2 beta n^2) increases. Layer normalisation is a first-order integrator
@@ -52,6 +53,7 @@ def particles(check: Check) -> None:
     check.near("order of the Runge-Kutta method", order.pop("rk4"), 4, 0.3)
     for name, value in order.items():
         check.near(f"order of the method '{name}'", value, 1, 0.2)
+    check.agree("layers with matrices of their own, a feed-forward layer and skipped blocks tend to the flow:", TokenFlow)
     check.note(
         "For softmax attention dE/dt has the weights Z_i/n, so the flow is a gradient ascent of the energy in another metric."
     )

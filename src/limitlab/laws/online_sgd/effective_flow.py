@@ -191,7 +191,13 @@ class EffectiveFlow(Law):
     # Two problems, starts with a part outside the truth, steps at which the corrector matters
     points = (
         dict(
-            problem="linear", step=0.15, start_statistics=(0.2, 0.6), times=(0.3, 0.8), samples=300, dimension=60, substeps=3
+            problem="linear",
+            step=0.15,
+            start_statistics=(0.2, 0.6),
+            times=(0.3, 0.8),
+            samples=1000,
+            dimension=60,
+            substeps=4,
         ),
         dict(
             problem="phase retrieval",
@@ -322,11 +328,12 @@ def _solved(law: EffectiveFlow, times: tuple[float, ...]) -> tuple[Array, Array]
     """Return the path and its error."""
     full = np.array([law.path(times, seed, law.dimension, law.substeps) for seed in range(REPLICATES)])
     half = np.array([law.path(times, 100 + seed, law.dimension // 2, law.substeps) for seed in range(REPLICATES)])
-    coarse = law.path(times, 0, law.dimension, max(1, law.substeps // 2))
+    fewer = max(2, law.substeps // 2) if law.substeps > 2 else 1
+    coarse = law.path(times, 0, law.dimension, fewer)
     mean = full.mean(axis=0)
     spread = np.sqrt(full.var(axis=0, ddof=1) / REPLICATES)
     # 4.03 is Student's 99 % quantile with five degrees of freedom; the error of the dimension N is the change from N / 2
-    errors = 4.03 * spread + np.abs(coarse - full[0]) / 3 + np.abs(mean - half.mean(axis=0))
+    errors = 4.03 * spread + np.abs(coarse - full[0]) / ((law.substeps / fewer) ** 2 - 1) + np.abs(mean - half.mean(axis=0))
     if not np.all(np.isfinite(mean)):
         raise Refused(
             "step or times are not allowed: the path of the statistics diverges; use a smaller step or shorter times"

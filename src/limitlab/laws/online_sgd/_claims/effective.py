@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from limitlab.lab.check import SIGMAS, Check, largest, log_slope, slope, smallest
 from limitlab.lab.claims import claim
 from limitlab.laws.online_sgd._effective import EffectiveDynamics
+from limitlab.laws.online_sgd.effective_flow import EffectiveFlow
 from limitlab.laws.online_sgd.spiked_tensor import SpikedTensor, SpikedTensorDiffusion, velocity
 
 Array = NDArray[np.float64]
@@ -138,7 +139,7 @@ def phase_paths(rng: np.random.Generator, size: int, start: Array, times: Array,
     return np.stack(rows, axis=1)
 
 
-@claim("J18", AREA, SpikedTensor, quick_decides=False, items=("J-38", "J-39"))
+@claim("J18", AREA, SpikedTensor, EffectiveFlow, quick_decides=False, items=("J-38", "J-39"))
 def effective_dynamics(check: Check) -> None:
     """Summary statistics of online SGD follow an ODE or SDE with population drift, corrector and volatility.
 
@@ -159,6 +160,15 @@ def effective_dynamics(check: Check) -> None:
         mean, error = pooled(ratios)
         check.near(f"{name}: corrector over its closed form, mean over the places", mean, 1.0, 4 * error)
         check.show(f"{name}: standard error of this ratio", error)
+    flow = EffectiveFlow(
+        problem="linear", step=0.1, start_statistics=(0.2, 0.5), times=(0.5, 1.0), samples=500 if check.quick else 4000
+    )
+    path, exact_overlap = flow.theory().statistics, 1 - 0.8 * np.exp(-2 * np.array([0.5, 1.0]))
+    gap = float(np.abs(path.values[:, 0] - exact_overlap).max())
+    check.below(
+        "gap of the path of the linear loss to 1 - (1 - m) exp(-2 t), over its stated error", gap / path.numerical_error, 1.0
+    )
+    check.below("stated error of this path", float(path.numerical_error), 0.1)
     ends = list(matrix_counts)[:2]
     orders = [float(matrix.at(placed((0.7, 0.6), n), matrix_counts[n]).volatility.max()) for n in ends]
     check.near("exponent in N of the volatility of statistics of order 1", log_slope(ends, orders).value, -1.0, 0.15)
