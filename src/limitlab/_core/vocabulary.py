@@ -30,7 +30,7 @@ PARAMETERS: dict[str, tuple[str, str]] = {
     "signal": ("norm of the linear part of the target", "r"),
     "signal_energy": ("squared norm of the coefficients behind the labels", "b_k"),
     "target": ("target by its coefficients", r"\hat\varphi"),
-    "target_function": ("target as a function of the score", r"\varphi"),
+    "target_function": ("target as a function", r"\varphi"),
     "target_exponent": ("exponent of the target coefficients", r"\beta"),
     "teacher": ("function that makes the labels", r"\theta_*"),
     "smoothness": ("Holder exponent of the target", r"\beta"),

@@ -155,8 +155,8 @@ class CircleMeanField(Law):
     )
     start_distribution: CircleDistribution | None = parameter(
         None,
-        "distribution of the angles at the start",
-        note="in place of density; wrapped triples (share, mean, standard deviation), a density of angles or a sampler",
+        "distribution at the start",
+        note="of the angles in place of density; wrapped triples (share, mean, standard deviation), a density of angles or a sampler",
         symbol=r"\rho_0",
         added=True,
     )

@@ -123,8 +123,7 @@ class MultiIndexFlow(Law):
     )
     target_function: IndexFunction | None = parameter(
         None,
-        "target as a function of the indices",
-        note="in place of target; one argument per index",
+        note="of the indices in place of target; one argument per index",
         added=True,
     )
     tolerance: float = parameter(1e-10, kind="solver", above=0, most=1e-3, scale="log", finer=0.1)

@@ -169,9 +169,7 @@ class ConeFlow(Law):
     signs: Literal["positive", "both"] = parameter("positive", "signs of the second layer at the start")
     target_function: OneVariable | None = parameter(
         None,
-        "labels as a function of the angle of the input",
-        note="in place of the difference of two neurons; evaluated on [0, 2 pi)",
-        symbol="g",
+        note="of the angle of the input, in place of the difference of two neurons; evaluated on [0, 2 pi)",
         added=True,
     )
     directions: int = parameter(

@@ -169,9 +169,7 @@ class NearestNeighbours(Law):
     labels: Labels = parameter("averaged", kind="experiment")
     target_function: IndexFunction | None = parameter(
         None,
-        "target as a function of the position",
-        note="in place of the cusp, in up to three dimensions; one argument per coordinate, query at 0",
-        symbol="f",
+        note="of the position in place of the cusp, in up to three dimensions; one argument per coordinate, query at 0",
         added=True,
     )
 

@@ -195,9 +195,7 @@ class RandomFeaturesRidge(RandomFeaturesModel, HasBayesError):
 
     target_function: Activation | None = parameter(
         None,
-        "target as a function of the input along one random direction",
-        note="in place of signal, nonlinear_signal and constant",
-        symbol="g",
+        note="of the input along one random direction, in place of signal, nonlinear_signal and constant",
         added=True,
     )
 
