@@ -24,6 +24,7 @@ from bokeh.models import Div
 
 from limitlab._core.declaration import plain
 from limitlab._core.draws import plain_parameters
+from limitlab._core.headline import headline_of
 from limitlab._core.law import Law
 from limitlab._core.registry import package_of
 from limitlab._core.typeset import typeset
@@ -51,7 +52,14 @@ from limitlab.show.explorer._address import (
 from limitlab.show.explorer._views import STYLE, VIEWS, View
 from limitlab.show.explorer.jobs import Pool, Runner, sentence
 
-MODES = {"Curve": "curve", "Phase diagram": "phase", "Compare": "compare", "Plan": "plan", "Your data": "forecast"}
+MODES = {
+    "Headline": "headline",
+    "Curve": "curve",
+    "Phase diagram": "phase",
+    "Compare": "compare",
+    "Plan": "plan",
+    "Your data": "forecast",
+}
 
 CHIPS = {
     False: ".choices__list--multiple .choices__item { color: #004a77 !important; }",
@@ -182,7 +190,8 @@ class Page:
         except address.FAILED as error:
             self.say(sentence(error), "refused")
             return
-        self._changed(parameters={name: value for name, value in now.items() if value != first[name]})
+        kept = self.state.parameters.keys() & headline_of(type(law)).at.keys()
+        self._changed(parameters={name: value for name, value in now.items() if value != first[name] or name in kept})
 
     # -- the widgets ----------------------------------------------------------------------------------------------------
 
@@ -347,7 +356,7 @@ class Page:
             return
         self.runner.cancel()
         first = address.start(self.laws[event.new])
-        self.show(replace(first, mode=self.state.mode, theme=self.state.theme))
+        self.show(replace(first, theme=self.state.theme))
 
     def _new_axis(self, key: str, name: str | None) -> None:
         if self._quiet or name is None:
