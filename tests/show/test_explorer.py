@@ -24,6 +24,7 @@ from limitlab._core.registry import all_laws
 from limitlab.laws import FirstOrderDynamics, LinearNetwork, MaxMargin, NearestNeighbours, Ridge, SpikedTensor
 from limitlab.plotting.headline import headline_view
 from limitlab.show.explorer import _address as state
+from limitlab.show.explorer import _plots as plots
 from limitlab.show.explorer import jobs as work
 from limitlab.show.explorer._address import (
     Axis,
@@ -406,6 +407,43 @@ def test_a_widget_value_beyond_its_bounds_is_taken_back_with_a_sentence(pool: Po
     assert "ratio from -5 to 10 is not allowed" in page.status.object
     page.grid.value = 2
     assert page.state.grid == 2
+
+
+def test_a_search_never_selects_a_heading(pool: Pool) -> None:
+    page = Page(LAWS, pool, replace(start(Ridge), mode="compare"))
+    for words in ("transformer", "token", "early stopping", "overfitting", "neural network", "zzzz", "ridge", ""):
+        page.search.value_input = words
+        assert page.chooser.value in page.chooser.options.values()
+        assert page.chooser.value not in page.chooser.disabled_options
+        assert any(value in LAWS for value in page.chooser.options.values())
+        assert page.state.law == "Ridge"
+    subjects = [value for value in page.chooser.options.values() if value.startswith("# ")]
+    assert subjects == sorted(subjects)
+
+
+def test_a_picture_has_title_and_parameters_inside_its_frame(monkeypatch: pytest.MonkeyPatch) -> None:
+    figures: list[Any] = []
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    original = Figure.savefig
+    monkeypatch.setattr(Figure, "savefig", lambda self, *a, **k: (figures.append(self), original(self, *a, **k))[1])
+    x = np.linspace(0.1, 1, 20)
+    label = "risk on a new sample with new noisy labels, averaged over the noise and over the inputs of the test set"
+    png = plots.curve_png(
+        label, label, False, False, {"x": x, "y": {"risk": x}}, None, "A question? " * 8, "noise 0.5, " * 20
+    )
+    assert png.startswith(b"\x89PNG")
+    (figure,) = figures
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    frame, renderer = figure.bbox, canvas.get_renderer()
+    for text in (figure._suptitle, figure._supxlabel, figure.axes[0].xaxis.label, figure.axes[0].yaxis.label):
+        assert text is not None
+        box = text.get_window_extent(renderer)
+        assert text.get_text()
+        assert frame.x0 - 1 <= box.x0 < box.x1 <= frame.x1 + 1
+        assert frame.y0 - 1 <= box.y0 < box.y1 <= frame.y1 + 1
 
 
 def test_caps_are_checked() -> None:

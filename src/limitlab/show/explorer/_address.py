@@ -7,6 +7,7 @@ that are not allowed, and return a sentence about each. No function in this modu
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import functools
 import json
 import math
@@ -274,15 +275,65 @@ def matching(laws: Mapping[str, type[Law]], words: str) -> dict[str, list[str]]:
     return dict(sorted(by_subject.items()))
 
 
-def listed(by_subject: Mapping[str, list[str]]) -> tuple[dict[str, str], list[str]]:
+def proposals(laws: Mapping[str, type[Law]], words: str) -> dict[str, list[str]]:
+    """Return laws for a search without hits, by subject.
+
+    They match one of the words, or a related word, or the beginning or a similar spelling of a word. If there is none, they are the
+    first laws.
+
+    >>> from limitlab.laws import EarlyStopping, OnlinePCA
+    >>> proposals({"EarlyStopping": EarlyStopping, "OnlinePCA": OnlinePCA}, "overfitting")
+    {'Regression': ['EarlyStopping']}
+    """
+    tried = [RELATED[word] for word in words.lower().split() if word in RELATED]
+    tried += words.lower().split()
+    tried += [word[:5] for word in words.lower().split() if len(word) > 5]
+    known = sorted({word for law in laws.values() for word in described(law).split()})
+    tried += [near for word in words.lower().split() for near in difflib.get_close_matches(word[:40], known, 1)]
+    for word in tried:
+        if len(word) > 2 and (found := matching(laws, word)):
+            return found
+    return matching({name: laws[name] for name in list(laws)[:MOST_PROPOSALS]}, "")
+
+
+RELATED = {
+    "overfitting": "stopping",
+    "overfit": "stopping",
+    "generalization": "test error",
+    "generalisation": "test error",
+    "attention": "tokens",
+    "llm": "tokens",
+    "gpt": "tokens",
+    "neural": "network",
+    "mlp": "network",
+    "perceptrons": "perceptron",
+    "regularization": "ridge",
+    "regularisation": "ridge",
+    "eigenvalue": "spectrum",
+    "knn": "neighbours",
+    "neighbors": "neighbours",
+    "ntk": "tangent",
+    "svm": "margin",
+    "regression": "ridge",
+}
+"""Words of a search that no law contains, and words that laws contain."""
+MOST_PROPOSALS = 8
+
+
+def listed(by_subject: Mapping[str, list[str]], laws: Mapping[str, type[Law]]) -> tuple[dict[str, str], list[str]]:
     """Return the entries of a list with a heading per subject, and the headings, which cannot be selected.
 
-    >>> listed({"Regression": ["Ridge"]})
-    ({'REGRESSION': '# Regression', 'Ridge': 'Ridge'}, ['# Regression'])
+    The entry of a law is its question and its name. The laws of a subject are in the order of their questions.
+
+    >>> from limitlab.laws import OnlinePCA
+    >>> entries, headings = listed({"Online SGD": ["OnlinePCA"]}, {"OnlinePCA": OnlinePCA})
+    >>> list(entries.values()), list(entries)[1][-12:], headings
+    (['# Online SGD', 'OnlinePCA'], ' (OnlinePCA)', ['# Online SGD'])
     """
     entries: dict[str, str] = {}
     for subject, names in by_subject.items():
-        entries |= {subject.upper(): f"# {subject}", **{name: name for name in names}}
+        questions = {f"{plain_symbol(laws[name].title().replace('$', ''))} ({name})": name for name in names}
+        entries |= {subject.upper(): f"# {subject}", **dict(sorted(questions.items()))}
     return entries, [value for value in entries.values() if value.startswith("# ")]
 
 

@@ -36,6 +36,8 @@ def colour(index: int, dark: bool = False) -> str:
     return DARK.get(shade, shade) if dark else shade
 
 
+LEGEND_LINE = 52
+"""Characters of one line of a legend on a narrow window. The line of an entry counts as six characters."""
 REST = 1.0
 """Seconds without a change after which a curve becomes the grey line of the next change."""
 
@@ -58,11 +60,16 @@ class Extras:
 
     def hide_unused(self, figure: Any) -> None:
         """Show an entry in the legend only while there is something to see. Call it after the legend is laid out."""
-        items = figure.legend[0].items
+        items = sorted(figure.legend[0].items, key=lambda each: each.label.value.endswith("experiment"))
         self._entries = [
             next(each for each in items if each.label.value == words) for words in ("before the change", "present value")
         ]
         figure.legend[0].items = [each for each in items if each not in self._entries] + self._entries
+        self._show_entries()
+
+    def follow(self, before: Extras) -> None:
+        """Take the curves of another plot as the curves before the next change."""
+        self._now, self._changed, self._ghost.data = before._now, before._changed, dict(before._ghost.data)
         self._show_entries()
 
     def lines(self, lines: Sequence[tuple[Array, Array]]) -> None:
@@ -182,7 +189,7 @@ class HeadlinePlot:
     A view with another `form` needs another plot.
     """
 
-    def __init__(self, view: HeadlineView, dark: bool):
+    def __init__(self, view: HeadlineView, dark: bool, before: HeadlinePlot | None = None):
         self.form = form_of(view, dark)
         names = list(view.y_labels)
         self._sources: list[list[ColumnDataSource]] = []
@@ -191,6 +198,9 @@ class HeadlinePlot:
         panels = range(len(names) if view.panels else 1)
         self.figures = [self._panel(view, names, panel, len(panels), dark) for panel in panels]
         self.layout = column(*self.figures, sizing_mode="stretch_both") if len(panels) > 1 else self.figures[0]
+        if before is not None and before.form[0] == view.law and len(before._extras) == len(self._extras):
+            for new, old in zip(self._extras, before._extras, strict=True):
+                new.follow(old)
         self.draw(view, None)
 
     def _panel(self, view: HeadlineView, names: Sequence[str], panel: int, panels: int, dark: bool) -> Any:
@@ -215,14 +225,14 @@ class HeadlinePlot:
                 source = ColumnDataSource({"x": [], "y": [], "low": [], "high": []})
                 figure.scatter(
                     "x", "y", source=source, marker=MARKS[index % len(MARKS)], size=9, line_color=shade, line_width=2,
-                    fill_color="#181818" if dark else "white", legend_label=f"{label}, experiment".removeprefix(", "),
+                    fill_color="#181818" if dark else "white", legend_label="experiment",
                 )  # fmt: skip
                 figure.add_layout(_bars(source, shade))
             else:
                 source = ColumnDataSource({"x": [], "y": []})
                 drawn = figure.line(
                     "x", "y", source=source, color=shade, line_width=3, line_dash=DASHES[dashes],
-                    legend_label=f"{label}, limit".removeprefix(", "),
+                    legend_label=label or "limit",
                 )  # fmt: skip
                 tips = [(in_words(view.x_label), "@x{0.[0000]}"), (label or "limit", "@y{0.[000000]}")]
                 figure.add_tools(HoverTool(renderers=[drawn], tooltips=tips))
@@ -238,7 +248,9 @@ class HeadlinePlot:
         for span in spans:
             figure.add_layout(span)
         for words in dict.fromkeys(mark.label for mark in view.marks):
-            figure.line([], [], line_dash="dotted", line_width=2, color="#888888", legend_label=in_words(words))
+            figure.line(
+                [math.nan], [math.nan], line_dash="dotted", line_width=2, color="#888888", legend_label=in_words(words)
+            )
         self._marks.append(spans)
         _legend(figure, dark)
         extras.hide_unused(figure)
@@ -442,7 +454,12 @@ def _legend(figure: Any, dark: bool, side: str = "above") -> None:
     legend.background_fill_color, legend.background_fill_alpha = "#181818" if dark else "#ffffff", 0.75
     legend.border_line_color = None
     legend.label_text_color = "#dddddd" if dark else "#222222"
-    legend.label_text_font_size, legend.click_policy = "14px", "hide"
+    legend.label_text_font_size, legend.click_policy = "13px", "hide"
+    legend.spacing, legend.glyph_height, legend.label_height = 0, 16, 16
+    lengths = [len(item.label.value) + 6 for item in legend.items]
+    if side == "above":  # a narrow window has room for a few entries in a line
+        fits = (n for n in range(len(lengths), 1, -1) if sum(max(lengths[k::n]) for k in range(n)) <= LEGEND_LINE)
+        legend.ncols = next(fits, 1)
     legend.orientation = "horizontal" if side == "above" else "vertical"
     legend.margin, legend.padding = 0, 2
 
@@ -551,8 +568,8 @@ def _bytes(figure: Any, title: str = "", caption: str = "") -> bytes:
     if caption:
         figure.supxlabel(textwrap.fill(caption, 95), fontsize=9.5, color="0.4", x=0.02, ha="left", multialignment="left")
     for axes in figure.axes:
-        axes.set_ylabel(textwrap.fill(axes.get_ylabel(), 40))
-        axes.set_xlabel(textwrap.fill(axes.get_xlabel(), 60))
+        axes.set_ylabel(textwrap.fill(axes.get_ylabel(), 32))
+        axes.set_xlabel(textwrap.fill(axes.get_xlabel(), 44))
     stream = io.BytesIO()
     figure.savefig(stream, format="png", dpi=150)
     return stream.getvalue()

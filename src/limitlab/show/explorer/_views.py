@@ -28,6 +28,7 @@ from limitlab.show.explorer.jobs import Message, Pool, Runner
 STYLE = (Path(__file__).parent / "style.css").read_text(encoding="utf-8")
 MOST_CAPTION = 180
 """Largest number of characters of the parameters below a picture."""
+LAYOUT = (Path(__file__).parent / "layout.css").read_text(encoding="utf-8")
 NAME = 60
 """Largest number of characters of the name of an uploaded file."""
 QUICK_CELLS = 4000
@@ -76,11 +77,14 @@ class View:
     ----------
     verb
         Text of its button.
+    answers
+        Whether the result is mainly a text, whose inputs are above it.
     measured
         Whether experiments are shown.
     """
 
     verb = "Run"
+    answers = False
     measured = False
 
     def __init__(self, page: Desk):
@@ -98,6 +102,9 @@ class View:
 
     def shown(self) -> None:
         """Draw the part of the picture that can be computed before the button is pressed."""
+
+    def opened(self) -> None:
+        """Draw again what was drawn before the browser was ready, because it may have missed the change."""
 
     def run(self) -> None:
         """Run the action of the button."""
@@ -203,7 +210,7 @@ class HeadlineMode(View):
     def _draw(self, final: bool) -> None:
         view, dark = self.result["view"], self.page.dark
         if self.plot is None or not self._keeps(view, dark):
-            self.plot = plots.HeadlinePlot(view, dark)
+            self.plot = plots.HeadlinePlot(view, dark, self.plot)
             self.plot.draw(view, self._here())
             self.pane.object = self.plot.layout
         else:
@@ -460,6 +467,11 @@ class PhaseView(View):
                 f"every point needs a separate solution of the equations: press Draw ({state.grid} x {state.grid} points)"
             )
 
+    def opened(self) -> None:
+        """Draw the grid again if it was there before the browser was ready."""
+        if self.result:
+            self._draw(True)
+
     def run(self) -> None:
         """Compute the grid."""
         state, law = self.page.state, self.page.law
@@ -502,6 +514,7 @@ class CompareView(View):
     """The comparison of theory and experiment at these parameters."""
 
     verb = "Compare"
+    answers = True
 
     def __init__(self, page: Desk):
         super().__init__(page)
@@ -556,6 +569,7 @@ class ForecastView(View):
     """The learning curve of an uploaded table. The table stays in memory until the next upload or the end of the visit."""
 
     verb = "Forecast"
+    answers = True
 
     def __init__(self, page: Desk):
         super().__init__(page)
