@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 CURVES = """() => Array.from(Bokeh.documents[0]._all_models.values())
-  .filter(model => model.type == "ColumnDataSource" && model.data.y !== undefined && model.data.x.length > 0)
+  .filter(model => model.type == "ColumnDataSource" && model.data.y !== undefined && model.data.x.length > 1)
   .map(model => [model.data.low !== undefined ? "points" : model.data.z !== undefined ? "cells" : "line",
                  Array.from(model.data.z ?? model.data.y)])"""
 """What is drawn: curves, points and cells of heat maps, as the browser holds them."""
@@ -101,7 +101,8 @@ def test_a_law_is_found_and_a_slider_moves_the_curve(page: Any, address: str) ->
         return [line for line in drawn(page, "line") if abs(line[0] - 0.5) < 1e-9]  # they start there
 
     before = until(page, overlaps, "the curve of the law")[0]
-    page.locator(".noUi-handle").nth(1).focus()  # the signal strength, by the order of the declaration
+    until(page, lambda: page.get_by_role("slider", name="snr").count(), "the slider of the signal strength")
+    page.get_by_role("slider", name="snr").focus()
     for _ in range(5):
         page.keyboard.press("ArrowRight")
     until(page, lambda: "p.snr" in state_of(page), "the parameter in the address")
@@ -159,7 +160,7 @@ def test_compare_says_a_verdict_with_its_budget(page: Any, address: str) -> None
 def test_a_permalink_restores_the_state(page: Any, browser: Any, address: str) -> None:
     opened(page, address)
     until(page, lambda: drawn(page, "line"), "the curve")
-    page.locator(".noUi-handle").first.focus()
+    page.get_by_role("slider", name="ratio").focus()
     page.keyboard.press("ArrowLeft")
     page.get_by_role("button", name="Phase diagram").click()
     until(page, lambda: state_of(page)["mode"] == "phase" and "p.ratio" in state_of(page), "the state in the address")
@@ -183,7 +184,7 @@ def test_two_visitors_do_not_meet(page: Any, browser: Any, address: str) -> None
     opened(other, address + "?law=Ridge&p.noise=1")
     mine, theirs = (until(each, lambda each=each: drawn(each, "line"), "a curve")[0] for each in (page, other))
     assert theirs[0] > mine[0] + 0.5  # the noise
-    other.locator(".noUi-handle").nth(2).focus()
+    other.get_by_role("slider", name="ridge").focus()
     for _ in range(3):
         other.keyboard.press("ArrowRight")
     until(other, lambda: "p.ridge" in state_of(other), "the other's change")
@@ -234,6 +235,102 @@ def page_text(page: Any) -> str:
     )
 
 
+BOXES = """() => { const found = []
+  const walk = root => { for (const each of root.querySelectorAll("*")) {
+    if (each.classList.contains("bk-Figure")) found.push(each.getBoundingClientRect().toJSON())
+    if (each.shadowRoot) walk(each.shadowRoot) } }
+  walk(document)
+  return [innerWidth, innerHeight, found] }"""
+
+
+@pytest.mark.parametrize(("width", "height", "share"), [(1440, 900, 0.3), (1024, 768, 0.6), (390, 844, 0.35)])
+def test_the_picture_is_large_and_inside_the_window(
+    browser: Any, address: str, width: int, height: int, share: float
+) -> None:
+    context = browser.new_context(viewport={"width": width, "height": height}, is_mobile=width < 500)
+    page = context.new_page()
+    opened(page, address + "?law=Ridge")
+    until(page, lambda: len(drawn(page, "line")) >= 3, "the curves of the headline view")
+    inner, tall, (box, *_) = page.evaluate(BOXES)
+    assert inner == width  # nothing is wider than the window
+    assert box["width"] * box["height"] >= share * width * height
+    assert box["bottom"] <= tall
+    assert box["right"] <= width + 1
+    if width < 500:
+        assert box["width"] >= 360
+        assert box["height"] >= 300
+        assert page.get_by_role("slider", name="noise").bounding_box()["y"] > box["bottom"]
+    context.close()
+
+
+def test_the_picture_stays_in_place_and_keeps_the_previous_curve(page: Any, address: str) -> None:
+    """Neither a slider nor an experiment moves it; every slider has a name."""
+    opened(page, address + "?law=Ridge")
+    until(page, lambda: "standard errors of the limit" in status(page), "a sentence about the gap of the points")
+    until(page, lambda: len(drawn(page, "points")) == 3, "points at three curves")
+    assert all(len(points) == 8 for points in drawn(page, "points"))
+    first = page.evaluate(BOXES)
+    until(page, lambda: page.get_by_role("slider", name="ratio").count() == 1, "a named slider")
+    page.wait_for_timeout(1200)
+    page.get_by_role("slider", name="noise").focus()
+    places = []
+    for _ in range(4):
+        page.keyboard.press("ArrowRight")
+        page.wait_for_timeout(120)
+        places.append(page.evaluate(BOXES))
+    ghosts = """() => Array.from(Bokeh.documents[0]._all_models.values())
+      .filter(model => model.type == "ColumnDataSource" && model.data.xs !== undefined).map(model => model.data.xs.length)"""
+    until(page, lambda: max(page.evaluate(ghosts)) == 3, "the grey lines")
+    page.get_by_role("button", name="Run experiment").click()
+    for _ in range(8):
+        page.wait_for_timeout(60)
+        places.append(page.evaluate(BOXES))
+    assert all(place == first for place in places)
+
+
+def test_the_present_value_is_marked_on_the_curve(page: Any, address: str) -> None:
+    opened(page, address + "?law=Ridge&mode=curve&x=ratio:0.1:10:log&p.ratio=3")
+    until(page, lambda: drawn(page, "line"), "the curve")
+    dots = """() => Array.from(Bokeh.documents[0]._all_models.values())
+      .filter(model => model.type == "ColumnDataSource" && model.data.here !== undefined && model.data.here.length > 0)
+      .map(model => [model.data.here[0], model.data.there[0]])"""
+    (here, there) = until(page, lambda: page.evaluate(dots), "a dot")[0]
+    from limitlab.laws import Ridge
+
+    assert here == 3
+    assert there == pytest.approx(float(Ridge(ratio=3, noise=0.5).theory().test_error), rel=1e-3)
+
+
+WORDS = (
+    "overfitting",
+    "neural network",
+    "transformer",
+    "PCA",
+    "early stopping",
+    "qqqq",
+    "token",
+    "ridge",
+    "attention",
+    "svm",
+)
+
+
+@pytest.mark.parametrize("law", ["Ridge", "TokenFlow"])
+def test_every_search_gives_a_list_or_a_sentence_and_no_error(page: Any, address: str, law: str) -> None:
+    opened(page, address + f"?law={law}")
+    chooser = page.locator("select[size]").first
+    until(page, lambda: law in chooser.inner_text(), "the list")
+    for words in WORDS:
+        before = chooser.inner_text()
+        page.locator("input[placeholder*='subject']").fill(words)
+        until(page, lambda before=before: chooser.inner_text() != before, f"a list for {words}")
+        names = chooser.locator("option:not([disabled])").all_inner_texts()
+        assert any(name.strip().endswith(")") for name in names), words
+        if words in ("overfitting", "qqqq"):
+            assert "No law has the words" in chooser.inner_text()
+    assert state_of(page).get("law", law) == law
+
+
 def test_downloads_are_a_picture_numbers_and_a_program_that_runs(page: Any, address: str, tmp_path: Path) -> None:
     opened(page, address + "?law=Ridge&x=ratio:0.1:10:log&p.ridge=0.01")
     line = until(page, lambda: drawn(page, "line"), "the curve")[0]
@@ -242,6 +339,7 @@ def test_downloads_are_a_picture_numbers_and_a_program_that_runs(page: Any, addr
         with page.expect_download() as download:
             page.locator("a, button").filter(has_text=re.compile(f"^{kind}$")).first.click()
         found[kind] = Path(download.value.path()).read_bytes()
+        assert download.value.suggested_filename == f"Ridge-curve.{'py' if kind == 'Python' else kind.lower()}"
     assert found["PNG"].startswith(b"\x89PNG")
     rows = found["CSV"].decode().splitlines()
     assert rows[0] == "ratio,kind,observable,value,standard_error,draws"

@@ -19,9 +19,12 @@ from hypothesis import strategies as st
 
 import limitlab
 from limitlab._core.draws import plain_parameters
+from limitlab._core.headline import headline_of
 from limitlab._core.registry import all_laws
 from limitlab.laws import FirstOrderDynamics, LinearNetwork, MaxMargin, NearestNeighbours, Ridge, SpikedTensor
+from limitlab.plotting.headline import headline_view
 from limitlab.show.explorer import _address as state
+from limitlab.show.explorer import _plots as plots
 from limitlab.show.explorer import jobs as work
 from limitlab.show.explorer._address import (
     Axis,
@@ -155,7 +158,7 @@ def test_what_an_address_gets_wrong_is_said() -> None:
         + "]"
     )
     shown, remarks = read(bad, LAWS)
-    assert shown == start(Ridge)
+    assert shown == replace(start(Ridge), mode=shown.mode)
     assert len(remarks) == 8
     assert any("ratio = -1 is not allowed: must be above 0" in remark for remark in remarks)
     assert any("too long" in remark for remark in remarks)
@@ -180,7 +183,7 @@ def test_what_an_address_gets_wrong_is_said() -> None:
 )
 def test_a_wrong_value_in_an_address_is_replaced_by_its_default(text: str, words: str) -> None:
     shown, remarks = read(f"law=Ridge&{text}", LAWS)
-    assert shown == start(Ridge)
+    assert shown == replace(start(Ridge), mode=shown.mode)
     (remark,) = remarks
     assert words in remark
     assert len(remark) < 450
@@ -267,9 +270,9 @@ def test_a_plan_finds_all_answers_or_says_the_best() -> None:
 # -- programs ---------------------------------------------------------------------------------------------------------------
 
 VIEWS: dict[str, tuple[State, str]] = {
-    "curve": (replace(start(Ridge(ridge=0.5)), draws=3, size=20), "limit['test_error'].sum().item()"),
-    "along a coordinate": (start(SpikedTensor(snr=3.0)), "limit['overlap'].sum().item()"),
-    "whole numbers": (start(NearestNeighbours), "limit['test_error'].sum().item()"),
+    "curve": (replace(start(Ridge(ridge=0.5)), mode="curve", draws=3, size=20), "limit['test_error'].sum().item()"),
+    "along a coordinate": (replace(start(SpikedTensor(snr=3.0)), mode="curve"), "limit['overlap'].sum().item()"),
+    "whole numbers": (replace(start(NearestNeighbours), mode="curve"), "limit['excess_risk'].sum().item()"),
     "phase": (replace(start(Ridge), mode="phase", grid=5), "limit['test_error'].sum().item()"),
     "compare": (replace(start(Ridge(ratio=0.5)), mode="compare"), "result.verdict"),
     "plan": (replace(start(Ridge), mode="plan", target=0.5), "float(answer['ratio'])"),
@@ -297,6 +300,35 @@ def test_the_program_of_a_view_runs_and_gives_its_numbers(name: str) -> None:
         assert float(law.replace(ratio=value).theory().test_error) == pytest.approx(0.5)
     else:
         assert value == "agree"
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_a_law_opens_with_its_headline_view(name: str) -> None:
+    """The parameters, the observables and the axis of the page are those of the declaration."""
+    law, declared = LAWS[name], headline_of(LAWS[name])
+    shown = start(law)
+    here = law_of(shown, LAWS)
+    assert shown.mode == "headline"
+    assert declared.at.keys() <= shown.parameters.keys()
+    changes = state.headline_changes(shown, here)
+    law(**{**declared.at, **changes})  # the worker can make the view
+    for parameter, value in changes.items():
+        assert value == getattr(law(**declared.at), parameter)
+    if declared.x in axes_of(law) and declared.x == shown.x.name:
+        assert (shown.x.low, shown.x.high, shown.x.log) == (*declared.over[:2], declared.scale == "log")
+
+
+def test_the_headline_view_of_the_page_is_the_one_of_the_law(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    law = law_of(start(Ridge), LAWS)
+    found = work.headline_points(silent, law, state.headline_changes(start(Ridge), law))["view"]
+    assert found == headline_view(Ridge)
+    assert len({series.curve for series in found.series}) == 3
+    assert {series.kind for series in found.series} == {"line", "points"}
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    exec(snippet(start(Ridge), law), names)
+    assert names["view"] == found
+    assert (tmp_path / "Ridge.png").read_bytes().startswith(b"\x89PNG")
 
 
 # -- workers --------------------------------------------------------------------------------------------------------------
@@ -371,10 +403,47 @@ def test_a_widget_value_beyond_its_bounds_is_taken_back_with_a_sentence(pool: Po
     assert (page.state.grid, page.grid.value) == (3, 3)
     assert "grid = 30000000 is not allowed" in page.status.object
     page.x_low.value = "-5"
-    assert (page.state.x.low, page.x_low.value) == (0.01, "0.01")
-    assert "ratio from -5 to 100 is not allowed" in page.status.object
+    assert (page.state.x.low, page.x_low.value) == (0.1, "0.1")
+    assert "ratio from -5 to 10 is not allowed" in page.status.object
     page.grid.value = 2
     assert page.state.grid == 2
+
+
+def test_a_search_never_selects_a_heading(pool: Pool) -> None:
+    page = Page(LAWS, pool, replace(start(Ridge), mode="compare"))
+    for words in ("transformer", "token", "early stopping", "overfitting", "neural network", "zzzz", "ridge", ""):
+        page.search.value_input = words
+        assert page.chooser.value in page.chooser.options.values()
+        assert page.chooser.value not in page.chooser.disabled_options
+        assert any(value in LAWS for value in page.chooser.options.values())
+        assert page.state.law == "Ridge"
+    subjects = [value for value in page.chooser.options.values() if value.startswith("# ")]
+    assert subjects == sorted(subjects)
+
+
+def test_a_picture_has_title_and_parameters_inside_its_frame(monkeypatch: pytest.MonkeyPatch) -> None:
+    figures: list[Any] = []
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    original = Figure.savefig
+    monkeypatch.setattr(Figure, "savefig", lambda self, *a, **k: (figures.append(self), original(self, *a, **k))[1])
+    x = np.linspace(0.1, 1, 20)
+    label = "risk on a new sample with new noisy labels, averaged over the noise and over the inputs of the test set"
+    png = plots.curve_png(
+        label, label, False, False, {"x": x, "y": {"risk": x}}, None, "A question? " * 8, "noise 0.5, " * 20
+    )
+    assert png.startswith(b"\x89PNG")
+    (figure,) = figures
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    frame, renderer = figure.bbox, canvas.get_renderer()
+    for text in (figure._suptitle, figure._supxlabel, figure.axes[0].xaxis.label, figure.axes[0].yaxis.label):
+        assert text is not None
+        box = text.get_window_extent(renderer)
+        assert text.get_text()
+        assert frame.x0 - 1 <= box.x0 < box.x1 <= frame.x1 + 1
+        assert frame.y0 - 1 <= box.y0 < box.y1 <= frame.y1 + 1
 
 
 def test_caps_are_checked() -> None:

@@ -7,6 +7,7 @@ that are not allowed, and return a sentence about each. No function in this modu
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import functools
 import json
 import math
@@ -25,12 +26,13 @@ from limitlab._core.about import allowed, kind_of
 from limitlab._core.checks import numbers_in
 from limitlab._core.declaration import Parameter, plain
 from limitlab._core.draws import is_builtin, plain_parameters
+from limitlab._core.headline import headline_of
 from limitlab._core.law import FAILURES, Law, is_intended, replacement
 from limitlab._core.page import plain_symbol
 from limitlab._core.registry import all_laws, law_id, package_of, subject_of
 from limitlab.errors import Refused
 
-Mode = Literal["curve", "phase", "compare", "plan", "forecast"]
+Mode = Literal["headline", "curve", "phase", "compare", "plan", "forecast"]
 Theme = Literal["light", "dark"]
 Scale = Literal["auto", "linear", "log"]
 
@@ -273,15 +275,65 @@ def matching(laws: Mapping[str, type[Law]], words: str) -> dict[str, list[str]]:
     return dict(sorted(by_subject.items()))
 
 
-def listed(by_subject: Mapping[str, list[str]]) -> tuple[dict[str, str], list[str]]:
+def proposals(laws: Mapping[str, type[Law]], words: str) -> dict[str, list[str]]:
+    """Return laws for a search without hits, by subject.
+
+    They match one of the words, or a related word, or the beginning or a similar spelling of a word. If there is none, they are the
+    first laws.
+
+    >>> from limitlab.laws import EarlyStopping, OnlinePCA
+    >>> proposals({"EarlyStopping": EarlyStopping, "OnlinePCA": OnlinePCA}, "overfitting")
+    {'Regression': ['EarlyStopping']}
+    """
+    tried = [RELATED[word] for word in words.lower().split() if word in RELATED]
+    tried += words.lower().split()
+    tried += [word[:5] for word in words.lower().split() if len(word) > 5]
+    known = sorted({word for law in laws.values() for word in described(law).split()})
+    tried += [near for word in words.lower().split() for near in difflib.get_close_matches(word[:40], known, 1)]
+    for word in tried:
+        if len(word) > 2 and (found := matching(laws, word)):
+            return found
+    return matching({name: laws[name] for name in list(laws)[:MOST_PROPOSALS]}, "")
+
+
+RELATED = {
+    "overfitting": "stopping",
+    "overfit": "stopping",
+    "generalization": "test error",
+    "generalisation": "test error",
+    "attention": "tokens",
+    "llm": "tokens",
+    "gpt": "tokens",
+    "neural": "network",
+    "mlp": "network",
+    "perceptrons": "perceptron",
+    "regularization": "ridge",
+    "regularisation": "ridge",
+    "eigenvalue": "spectrum",
+    "knn": "neighbours",
+    "neighbors": "neighbours",
+    "ntk": "tangent",
+    "svm": "margin",
+    "regression": "ridge",
+}
+"""Words of a search that no law contains, and words that laws contain."""
+MOST_PROPOSALS = 8
+
+
+def listed(by_subject: Mapping[str, list[str]], laws: Mapping[str, type[Law]]) -> tuple[dict[str, str], list[str]]:
     """Return the entries of a list with a heading per subject, and the headings, which cannot be selected.
 
-    >>> listed({"Regression": ["Ridge"]})
-    ({'REGRESSION': '# Regression', 'Ridge': 'Ridge'}, ['# Regression'])
+    The entry of a law is its question and its name. The laws of a subject are in the order of their questions.
+
+    >>> from limitlab.laws import OnlinePCA
+    >>> entries, headings = listed({"Online SGD": ["OnlinePCA"]}, {"OnlinePCA": OnlinePCA})
+    >>> list(entries.values()), list(entries)[1][-12:], headings
+    (['# Online SGD', 'OnlinePCA'], ' (OnlinePCA)', ['# Online SGD'])
     """
     entries: dict[str, str] = {}
     for subject, names in by_subject.items():
-        entries |= {subject.upper(): f"# {subject}", **{name: name for name in names}}
+        questions = {f"{plain_symbol(laws[name].title().replace('$', ''))} ({name})": name for name in names}
+        entries |= {subject.upper(): f"# {subject}", **dict(sorted(questions.items()))}
     return entries, [value for value in entries.values() if value.startswith("# ")]
 
 
@@ -325,11 +377,11 @@ class State:
     Attributes
     ----------
     law, parameters
-        Name of the law and the parameters that differ from its defaults, as JSON values.
+        Name of the law and the parameters that differ from its defaults or that its headline view fixes, as JSON values.
     x, y
         The parameter on the horizontal axis, and the parameter on the vertical axis of a phase diagram.
     mode
-        "curve", "phase", "compare", "plan" or "forecast".
+        "headline" (the view that the law declares), "curve", "phase", "compare", "plan" or "forecast".
     observables
         Observables on the page. A phase diagram and a plan show the first.
     scale
@@ -416,43 +468,88 @@ class State:
 
 
 def start(law: Law | type[Law]) -> State:
-    """Return the initial state for a law, with its parameters and the preferred axis.
+    """Return the initial state for a law, which is its headline view.
+
+    A class gets the parameters of its headline view. An instance keeps its own parameters.
 
     >>> from limitlab.laws import Ridge
-    >>> start(Ridge(ridge=0.5)).address()
-    'law=Ridge&mode=curve&x=ratio:0.01:100:log&y=ridge:0.001:10:log&show=test_error&size=100&draws=20&p.ridge=0.5'
+    >>> start(Ridge(noise=0.0)).parameters, start(Ridge).x.text()
+    ({'noise': 0.0}, 'ratio:0.1:10:log')
     """
-    instance = law if isinstance(law, Law) else law()
-    kind = type(instance)
+    kind = law if isinstance(law, type) else type(law)
+    instance = law if isinstance(law, Law) else _at_headline(kind)
     names, curves = axes_of(kind), curves_of(instance)
     if not names or not curves:
         raise Refused(
             f"{kind.__name__} cannot be explored: the law has no numeric parameter for the horizontal axis, or no observable to draw"
         )
-    parameters = {} if isinstance(law, type) else changed(instance)
-    x, *others = [axis(instance, name) for name in names]
+    view = headline_of(kind)
+    x = _headline_axis(instance) or axis(instance, names[0])
+    other = next((name for name in names if name != x.name), None)
+    sizes = sorted(instance.simulation.sizes)
     return State(
         law_id(kind),
-        parameters,
+        {**fixed(instance), **changed(instance)},
         x=x,
-        y=others[0] if others else None,
-        observables=tuple(curves[:1]),
-        size=min(sorted(instance.simulation.sizes)[len(instance.simulation.sizes) // 2], MOST_SIZE),
-        draws=min(instance.simulation.draws, 20),
+        y=axis(instance, other) if other else None,
+        mode="headline",
+        observables=tuple(name for name in view.show if name in curves) or tuple(curves[:1]),
+        size=min(max(view.size or sizes[len(sizes) // 2], 2), MOST_SIZE),
+        draws=min(view.draws, MOST_DRAWS),
     )
+
+
+def fixed(law: Law) -> dict[str, Any]:
+    """Return the parameters that the headline view of a law fixes, at their values in the law, as JSON values.
+
+    >>> from limitlab.laws import Ridge
+    >>> fixed(Ridge(noise=2.0))
+    {'noise': 2.0}
+    """
+    now = _single(type(law), plain_parameters(law))
+    return {name: now[name] for name in headline_of(type(law)).at if name in now}
+
+
+def _single(kind: type[Law], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters with a single number for every slider, which is the last entry of a list."""
+    controls = controls_of(kind)
+    return {
+        name: value[-1] if controls[name].form == "slider" and isinstance(value, list) else value
+        for name, value in values.items()
+    }
+
+
+def _at_headline(kind: type[Law]) -> Law:
+    """Return the law with the parameters of its headline view, and the initial values of the other controls."""
+    at = _single(kind, {name: plain(value) for name, value in headline_of(kind).at.items()})
+    try:
+        law = at_start(kind).replace(**at)
+        changed(law)
+    except (ValidationError, Refused):
+        return at_start(kind)
+    return law
+
+
+def _headline_axis(law: Law) -> Axis | None:
+    """Return the axis of the headline view, or None if it is not the axis of a curve of the explorer."""
+    view = headline_of(type(law))
+    if view.x not in axes_of(type(law)):
+        return None
+    try:
+        found = checked_axis(law, view.x, *view.over[:2], view.scale)
+        for end in (found.low, found.high):
+            law.replace(**{view.x: end})
+    except (Refused, ValidationError):
+        return None
+    return found
 
 
 def changed(law: Law) -> dict[str, Any]:
     """Return the parameters of a law that differ from the initial values of its controls, as JSON values."""
-    now, controls = plain_parameters(law), controls_of(type(law))
-    first = plain_parameters(at_start(type(law)))
-    different = {name: value for name, value in now.items() if value != first[name]}
+    now, first = plain_parameters(law), plain_parameters(at_start(type(law)))
     if type(law)(**now) != law:
         raise Refused(f"{law!r} cannot be explored: a parameter is not a number, a text or a list of these")
-    for name, value in list(different.items()):
-        if controls[name].form == "slider" and isinstance(value, list):  # a slider has a single number
-            different[name] = value[-1]
-    return different
+    return _single(type(law), {name: value for name, value in now.items() if value != first[name]})
 
 
 def at_start(kind: type[Law]) -> Law:
@@ -510,7 +607,7 @@ def read(address: str, laws: Mapping[str, type[Law]], first: str = FIRST) -> tup
     >>> from limitlab.laws import Ridge
     >>> state, remarks = read("?law=Ridge&x=ridge:0.01:1:log&p.noise=-1", {"Ridge": Ridge})
     >>> state.x.name, state.parameters, len(remarks)
-    ('ridge', {}, 1)
+    ('ridge', {'noise': 0.5}, 1)
     """
     texts = dict(parse_qsl(address.removeprefix("?"), keep_blank_values=True))
     remarks: list[str] = []
@@ -521,7 +618,10 @@ def read(address: str, laws: Mapping[str, type[Law]], first: str = FIRST) -> tup
     parameter_texts = {key.removeprefix(PREFIX): text for key, text in texts.items() if key.startswith(PREFIX)}
     parameters, refused = _read_parameters(laws[name], parameter_texts)
     fields = {key: text for key, text in texts.items() if text and key in ADDRESS}
-    state, wrong = changed_state(replace(start(laws[name]), parameters=parameters), laws, fields)
+    first_state = start(laws[name])
+    if fields.keys() & {"x", "show", "scale"}:  # a headline view has its own axes
+        fields.setdefault("mode", "curve")
+    state, wrong = changed_state(replace(first_state, parameters={**first_state.parameters, **parameters}), laws, fields)
     if state.y is not None and state.y.name == state.x.name:
         law = law_of(state, laws)
         others = (axis(law, other) for other in axes_of(type(law)) if other != state.x.name)
@@ -583,7 +683,7 @@ def _law_in(info: ValidationInfo) -> Law | None:
 
 def _read_parameters(kind: type[Law], texts: Mapping[str, str]) -> tuple[dict[str, Any], list[str]]:
     """Return the accepted parameters of an address that differ from the defaults, and a sentence for every rejected one."""
-    first, remarks, asked = at_start(kind), [], {}
+    first, remarks, asked = _at_headline(kind), [], {}
     for name, text in texts.items():
         if name not in kind.model_fields:
             remarks.append(f"{kind.__name__} has no parameter {name[:40]!r}")
@@ -592,8 +692,9 @@ def _read_parameters(kind: type[Law], texts: Mapping[str, str]) -> tuple[dict[st
         else:
             asked[name] = from_text(text)
     law, refused = _without_what_is_wrong(lambda accepted: usable(first.replace(**accepted)), asked)
-    now, before = plain_parameters(law), plain_parameters(first)
-    return {name: now[name] for name in asked if now[name] != before[name]}, [*remarks, *refused]
+    now, before = plain_parameters(law), plain_parameters(at_start(kind))
+    kept = headline_of(kind).at
+    return {name: now[name] for name in asked if now[name] != before[name] or name in kept}, [*remarks, *refused]
 
 
 def _without_what_is_wrong(make: Callable[[Mapping[str, Any]], Made], fields: Mapping[str, Any]) -> tuple[Made, list[str]]:
@@ -718,24 +819,32 @@ def snippet(state: State, law: Law, measured: bool = False) -> str:
 
     >>> from limitlab.laws import Ridge
     >>> from limitlab.show.explorer._address import start
-    >>> print(snippet(start(Ridge), Ridge()))
+    >>> print(snippet(replace(start(Ridge), mode="curve"), Ridge()))
     import limitlab as ll
     import matplotlib.pyplot as plt
     import numpy as np
     <BLANKLINE>
     law = ll.laws.Ridge()
-    limit = ll.sweep(law, over={"ratio": np.geomspace(0.01, 100.0, 161)})
+    limit = ll.sweep(law, over={"ratio": np.geomspace(0.1, 10.0, 161)})
     plt.plot(limit["ratio"], limit["test_error"], label="test_error")
     plt.xlabel("ratio"); plt.xscale("log"); plt.legend(); plt.show()
     <BLANKLINE>
     """
-    body = {"curve": _curve, "phase": _phase, "compare": _compare, "plan": _plan, "forecast": _forecast}[state.mode]
+    body = {
+        "headline": _headline,
+        "curve": _curve,
+        "phase": _phase,
+        "compare": _compare,
+        "plan": _plan,
+        "forecast": _forecast,
+    }[state.mode]
     lines = body(state, law, measured)
-    if state.mode != "forecast":
+    if state.mode not in ("forecast", "headline"):
         lines = [made(law), *lines]
     text = "\n".join(lines)
     builtin = is_builtin(type(law))
     imports = ["import limitlab as ll"]
+    imports += ["from limitlab.plotting.headline import headline_view"] if state.mode == "headline" else []
     imports += ["import matplotlib.pyplot as plt"] if "plt." in text else []
     imports += ["import numpy as np"] if "np." in text else []
     if not builtin:
@@ -764,6 +873,26 @@ def range_text(law: Law, along: Axis, points: int | None = None) -> str:
     count = points or (POINTS if live(type(law), along.name) else FEW_POINTS)
     text = f"np.{'geomspace' if along.log else 'linspace'}({along.low!r}, {along.high!r}, {count})"
     return f"np.unique(np.round({text}))" if controls_of(type(law))[along.name].whole else text
+
+
+def headline_changes(state: State, law: Law) -> dict[str, Any]:
+    """Return the parameters of the headline view at a state, which are those of the page without the parameter on the axis."""
+    view, now = headline_of(type(law)), plain_parameters(law)
+    at = {name: plain(value) for name, value in view.at.items() if isinstance(value, (list, tuple))}
+    lists = {
+        name for name, value in at.items() if len(value) and now[name] in (value[-1], [value[-1]])
+    }  # the page has one number
+    return {name: getattr(law, name) for name in state.parameters if name != view.x and name not in lists}
+
+
+def _headline(state: State, law: Law, measured: bool) -> list[str]:
+    home = "ll.laws." if is_builtin(type(law)) else ""
+    now = plain_parameters(law)
+    changes = "".join(f", {name}={_literal(now[name])}" for name in headline_changes(state, law))
+    return [
+        f"view = headline_view({home}{type(law).__name__}{changes})",
+        f'view.figure().savefig("{law_id(type(law))}.png", dpi=150)',
+    ]
 
 
 def _curve(state: State, law: Law, measured: bool) -> list[str]:

@@ -24,6 +24,7 @@ from bokeh.models import Div
 
 from limitlab._core.declaration import plain
 from limitlab._core.draws import plain_parameters
+from limitlab._core.headline import headline_of
 from limitlab._core.law import Law
 from limitlab._core.registry import package_of
 from limitlab._core.typeset import typeset
@@ -45,24 +46,74 @@ from limitlab.show.explorer._address import (
     law_of,
     listed,
     matching,
+    proposals,
     snippet,
     to_text,
 )
-from limitlab.show.explorer._views import STYLE, VIEWS, View
+from limitlab.show.explorer._views import LAYOUT, STYLE, VIEWS, View
 from limitlab.show.explorer.jobs import Pool, Runner, sentence
 
-MODES = {"Curve": "curve", "Phase diagram": "phase", "Compare": "compare", "Plan": "plan", "Your data": "forecast"}
+MODES = {
+    "Headline": "headline",
+    "Curve": "curve",
+    "Phase diagram": "phase",
+    "Compare": "compare",
+    "Plan": "plan",
+    "Your data": "forecast",
+}
 
 CHIPS = {
     False: ".choices__list--multiple .choices__item { color: #004a77 !important; }",
     True: ".choices__list--multiple .choices__item { color: #cfe9ff !important; }",
 }
 """Styles of the selected observables on a light and on a dark page."""
+NAME_SLIDERS = """
+const name = () => {
+  const walk = view => {
+    if (view.model.type.endsWith("Slider")) {
+      for (const handle of (view.shadow_el ?? view.el).querySelectorAll(".noUi-handle")) {
+        if (handle.getAttribute("aria-label") !== view.model.title) handle.setAttribute("aria-label", view.model.title)
+      }
+    }
+    const list = view.model.type.endsWith("SingleSelect") ? view.shadow_el.querySelector("select") : null
+    const chosen = list?.selectedOptions[0]
+    if (chosen && list.dataset.seen !== list.value) {
+      list.dataset.seen = list.value
+      list.scrollTop = chosen.offsetTop - list.offsetTop - 40
+    }
+    for (const child of view.children?.() ?? []) walk(child)
+  }
+  for (const root of Object.values(Bokeh.index.roots ?? {})) walk(root)
+}
+name()
+setInterval(name, 500)
+"""
+"""Program of the browser that names every slider and scrolls the list of laws to the present one, also after a choice."""
+DOWNLOADS = {"PNG": "png", "CSV": "csv", "Python": "py"}
+"""Downloads and the endings of their files. A hyphen in the name keeps Python from importing the file as a module."""
+WRAPPED = """
+select { max-height: 340px; }
+option { white-space: normal; padding: 2px 0 2px 10px; }
+option:disabled { padding-left: 2px; font-weight: 600; }
+"""
+"""Style of the list of laws, in which a question can take several lines."""
+SEEN, HIDDEN = {"visibility": "visible"}, {"visibility": "hidden"}
+STATUS_HEIGHT = 58
+"""Height of the sentence about the picture, in pixels. It is fixed, so that a longer sentence does not move the picture."""
 STEPS = 200
 """Number of positions of a slider for real numbers."""
-GROUPS: tuple[tuple[Group, str], ...] = (("physics", ""), ("experiment", "Experiment"), ("advanced", "Advanced: the solver"))
+GROUPS: tuple[tuple[Group, str], ...] = (
+    ("physics", "Other parameters"),
+    ("experiment", "Experiment"),
+    ("advanced", "Advanced: the solver"),
+)
+MOST_MAIN = 4
+"""Largest number of sliders next to the picture."""
 MOST = 12
 """Largest number of equations in the explorer. The theory page contains all."""
+
+NOT_CHOSEN, NOT_FOUND = "#laws", "#none"
+"""Values of the entries of the list that are sentences."""
 
 _DISPLAY = re.compile(r"\$\$(.+?)\$\$", re.DOTALL)
 _TAG = re.compile(r"\\tag\{([^}]*)\}")
@@ -169,6 +220,8 @@ class Page:
         self.current.shown()
 
     def _write_address(self) -> None:
+        for download, kind in zip(self.downloads, DOWNLOADS, strict=True):
+            download.filename = f"{self.state.law.partition(':')[0]}-{self.state.mode}.{DOWNLOADS[kind]}"
         self._tell_address(self.state.address())
         other: address.Theme = "light" if self.dark else "dark"
         self.theme_link.object = f'<a href="?{html.escape(replace(self.state, theme=other).address())}">{other}</a>'
@@ -182,7 +235,8 @@ class Page:
         except address.FAILED as error:
             self.say(sentence(error), "refused")
             return
-        self._changed(parameters={name: value for name, value in now.items() if value != first[name]})
+        kept = self.state.parameters.keys() & headline_of(type(law)).at.keys()
+        self._changed(parameters={name: value for name, value in now.items() if value != first[name] or name in kept})
 
     # -- the widgets ----------------------------------------------------------------------------------------------------
 
@@ -190,12 +244,18 @@ class Page:
         wide = dict(sizing_mode="stretch_width", margin=(2, 8))
         self.search = pn.widgets.TextInput(name="Find a law", placeholder="a name, a subject, a word", **wide)
         self.search.param.watch(lambda event: self._filter(event.new), "value_input")
-        self.chooser = pn.widgets.Select(name="Laws by subject", size=9, **wide)
+        self.chooser = pn.widgets.Select(name="Laws by subject", size=14, stylesheets=[WRAPPED], **wide)
         self._list_laws("")
         self.chooser.param.watch(self._chosen, "value")
         self._parameters = pn.Column(sizing_mode="stretch_width", margin=0)
         self.mode = pn.widgets.RadioButtonGroup(
-            name="Mode", options=MODES, button_type="primary", button_style="outline", margin=(4, 8)
+            name="Mode",
+            options=MODES,
+            button_type="primary",
+            button_style="outline",
+            margin=(4, 8),
+            stylesheets=[".bk-btn-group { flex-wrap: wrap; }"],
+            styles={"max-width": "96vw"},
         )
         self.mode.param.watch(lambda event: self._changed(mode=event.new), "value")
         short = dict(width=130, margin=(2, 4, 2, 8))
@@ -226,16 +286,17 @@ class Page:
         self.target = pn.widgets.FloatInput(name="target value", width=110, margin=(2, 8))
         for key, widget in (("size", self.size), ("draws", self.draws), ("grid", self.grid), ("target", self.target)):
             widget.param.watch(lambda event, key=key: self._changed(**{key: event.new}), "value")
-        self.run = pn.widgets.Button(name="Run", button_type="primary", margin=(20, 8, 4, 8))
+        self.run = pn.widgets.Button(name="Run", button_type="primary", margin=(4, 8))
         self.run.on_click(lambda event: self.current.run())
-        self.cancel = pn.widgets.Button(name="Cancel", disabled=True, margin=(20, 4, 4, 4))
+        self.cancel = pn.widgets.Button(name="Cancel", disabled=True, margin=(4, 4))
         self.cancel.on_click(lambda event: self.runner.cancel())
-        self.progress = pn.indicators.Progress(value=0, max=100, active=False, width=90, margin=(30, 8), visible=False)
-        self.spinner = pn.indicators.LoadingSpinner(value=False, size=22, margin=(24, 4), visible=False)
+        self.progress = pn.indicators.Progress(value=0, max=100, active=False, width=90, margin=(10, 8), styles=HIDDEN)
+        self.spinner = pn.indicators.LoadingSpinner(value=False, size=22, margin=(6, 4), styles=HIDDEN)
         text = dict(stylesheets=[STYLE])
         self.status = pn.pane.HTML(
-            "", css_classes=["status", self.state.theme], margin=(24, 10, 0, 10), styles={"flex": "1 1 260px"}, **text
-        )
+            "", css_classes=["status", "line", self.state.theme], margin=(2, 10), height=STATUS_HEIGHT,
+            sizing_mode="stretch_width", styles={"overflow-y": "auto"}, stylesheets=[STYLE, LAYOUT],
+        )  # fmt: skip
         self.alert = pn.pane.HTML(
             "", css_classes=["status", self.state.theme], sizing_mode="stretch_width", margin=(4, 10), visible=False, **text
         )
@@ -245,57 +306,58 @@ class Page:
         self.theme_link = pn.pane.HTML("", css_classes=["theme", self.state.theme], margin=(8, 14), width=40, **text)
         self.downloads = [
             pn.widgets.FileDownload(
-                callback=functools.partial(self._download, kind), filename=f"limitlab.{kind}", label=label, button_type="light",
+                callback=functools.partial(self._download, kind), filename=f"law.{kind}", label=label, button_type="light",
                 margin=(4, 3), width=74, height=32,
             )
-            for kind, label in (("png", "PNG"), ("csv", "CSV"), ("py", "Python"))
+            for label, kind in DOWNLOADS.items()
         ]  # fmt: skip
-        self.typeset = Div(text="", width=330, css_classes=["equations", self.state.theme], stylesheets=[STYLE])
+        self.typeset = Div(
+            text="", sizing_mode="stretch_width", css_classes=["equations", self.state.theme], stylesheets=[STYLE]
+        )
 
     def _laid_out(self) -> Any:
         self._bars = {mode: pn.FlexBox(*self.views[mode].bar(), sizing_mode="stretch_width", margin=0) for mode in VIEWS}
-        self.bar = pn.Column(sizing_mode="stretch_width", margin=0)
-        self.board = pn.Column(sizing_mode="stretch_both", min_height=320, margin=(0, 6))
-        side = pn.Column(
-            self.search,
-            self.chooser,
-            self._parameters,
-            css_classes=["side"],
-            width=300,
-            sizing_mode="stretch_height",
-            scroll="y",
-            margin=0,
+        self.above = pn.Column(sizing_mode="stretch_width", margin=0)
+        self.below = pn.Column(sizing_mode="stretch_width", margin=0)
+        self.board = pn.Column(
+            sizing_mode="stretch_both", min_height=300, margin=(0, 6), css_classes=["board"], stylesheets=[LAYOUT]
         )
-        self.actions = pn.FlexBox(margin=0, sizing_mode="stretch_width", align_items="center")  # wraps in a narrow notebook
+        side = pn.Column(
+            self.search, self.chooser, self._parameters, css_classes=["side"], width=290, sizing_mode="stretch_height", scroll="y",
+            margin=0, stylesheets=[LAYOUT],
+        )  # fmt: skip
+        wraps: dict[str, Any] = dict(margin=0, sizing_mode="stretch_width")
+        self.sliders = pn.FlexBox(**wraps)
+        self.actions = pn.FlexBox(align_items="end", **wraps)
         saved = pn.Row(*self.downloads, margin=0)
-        top = pn.FlexBox(self.mode, saved, margin=0, sizing_mode="stretch_width", justify_content="space-between")
+        top = pn.FlexBox(self.mode, saved, justify_content="space-between", **wraps)
         main = pn.Column(
             pn.Row(self.title, self.theme_link, sizing_mode="stretch_width", margin=0),
-            self.alert, top, self.bar, self.actions, self.board,
-            css_classes=["main"], sizing_mode="stretch_both", min_width=480, margin=0, scroll="y",
+            self.alert, top, self.above, self.board, self.status, self.below,
+            css_classes=["main"], sizing_mode="stretch_both", margin=0, scroll="y", stylesheets=[LAYOUT],
         )  # fmt: skip
         beside = pn.Column(
-            pn.pane.Bokeh(self.typeset, sizing_mode="stretch_width", margin=0), css_classes=["beside"], width=350, scroll="y",
-            sizing_mode="stretch_height", margin=0,
+            pn.pane.Bokeh(self.typeset, sizing_mode="stretch_width", margin=0), css_classes=["beside"], width=340, scroll="y",
+            sizing_mode="stretch_height", margin=0, stylesheets=[LAYOUT],
         )  # fmt: skip
         return pn.Row(
-            side, main, beside, sizing_mode="stretch_both", min_height=640, css_classes=["page", self.state.theme], margin=0
-        )
+            side, main, beside, sizing_mode="stretch_both", min_height=560, css_classes=["page", self.state.theme], margin=0,
+            stylesheets=[LAYOUT],
+        )  # fmt: skip
 
     # -- showing --------------------------------------------------------------------------------------------------------
 
     def _show_law(self) -> None:
         law = self.laws[self.state.law]
         self._knobs = knobs_of(law, self._turned)
-        self._parameters[:] = laid_out(self._knobs)
-        self.title.object = (
-            f"<h1>{law.__name__}</h1><p>{typeset(law.title())} <i>({law.status}; {typeset(law.regime)})</i></p>"
-        )
+        main = main_names(law)
+        self.sliders[:] = [pn.Column(self._knobs[name].view, width=188, margin=0) for name in main]
+        self._parameters[:] = drawers(self._knobs, main)
+        self.title.object = f"<h1>{typeset(law.title())} <small>{law.__name__}, {law.status}</small></h1>"
         self.typeset.text = equations_html(law)
         if self.state.law not in self.chooser.options.values():
             self.search.value = ""
-            self._list_laws("")
-        self.chooser.value = self.state.law
+        self._list_laws(self.search.value)
 
     def _show_options(self, law: Law) -> None:
         names, curves = axes_of(type(law)), curves_of(law)
@@ -314,9 +376,13 @@ class Page:
         """Lay out the current view."""
         if self.board.objects == board:
             return
-        self.bar[:] = [self._bars[self.state.mode]]
         self.run.name = self.current.verb
-        self.actions[:] = [*self.current.inputs(), self.run, self.cancel, self.spinner, self.progress, self.status]
+        self.actions[:] = [*self.current.inputs(), self.run, self.cancel, self.spinner, self.progress]
+        bar, sliders = self._bars[self.state.mode], [] if self.state.mode == "forecast" else [self.sliders]
+        if self.current.answers:  # the result is a text, which follows its inputs
+            self.above[:], self.below[:] = [bar, self.actions], sliders
+        else:
+            self.above[:], self.below[:] = [], [*sliders, self.actions, bar]
         self.board[:] = board
 
     def say(self, words: str, kind: str = "") -> None:
@@ -325,8 +391,9 @@ class Page:
 
     def _on_running(self, running: bool, done: int = 0, total: int = 0) -> None:
         self.cancel.disabled = not running
-        self.spinner.value = self.spinner.visible = running
-        self.progress.visible = running and total > 1
+        self.spinner.value = running  # the widgets keep their places, so that the picture does not move
+        self.spinner.styles = SEEN if running else HIDDEN
+        self.progress.styles = SEEN if running and total > 1 else HIDDEN
         self.progress.value = round(100 * done / total) if total else 0
 
     # -- what visitors do -----------------------------------------------------------------------------------------------
@@ -335,19 +402,29 @@ class Page:
         self._quietly(lambda: self._list_laws(words))
 
     def _list_laws(self, words: str) -> None:
+        """List the laws that match some words. If the present law is not among them, a sentence is the selected entry."""
         matches = matching(self.laws, words)
-        here = next((subject for subject, names in matches.items() if self.state.law in names), "")
-        entries, headings = listed({here: matches[here], **matches} if here else matches)  # the present law is visible
-        chosen = self.state.law if self.state.law in entries.values() else None
-        self.chooser.param.update(disabled_options=[], value=None, options=entries)
-        self.chooser.param.update(disabled_options=headings, value=chosen)
+        sentence = ""
+        if not matches:
+            sentence, matches = f"No law has the words “{words[:40]}”. Perhaps one of these:", proposals(self.laws, words)
+        entries, headings = listed(matches, self.laws)
+        if self.state.law not in entries.values():
+            count = len(entries) - len(headings)
+            entries = {sentence or f"{count} {'law' if count == 1 else 'laws'} found. Choose one:": NOT_CHOSEN, **entries}
+        elif sentence:
+            headings = [NOT_FOUND, *headings]
+            entries = {sentence: NOT_FOUND, **entries}
+        chosen = self.state.law if self.state.law in entries.values() else NOT_CHOSEN
+        self.chooser.disabled_options = []
+        self.chooser.param.update(value=chosen, options=entries)
+        self.chooser.disabled_options = headings
 
     def _chosen(self, event: Any) -> None:
         if self._quiet or event.new not in self.laws or event.new == self.state.law:
             return
         self.runner.cancel()
         first = address.start(self.laws[event.new])
-        self.show(replace(first, mode=self.state.mode, theme=self.state.theme))
+        self.show(replace(first, theme=self.state.theme))
 
     def _new_axis(self, key: str, name: str | None) -> None:
         if self._quiet or name is None:
@@ -454,7 +531,8 @@ class ParameterWidget:
         step = 1 if control.whole and not control.log else (high - low) / STEPS
         options = dict(
             start=low, end=high, step=step, value=min(max(self._place(control.value), low), high), show_value=False,
-            name="", margin=(0, 12, 2, 12), sizing_mode="stretch_width", tooltips=False,
+            name=control.name.replace("_", " "),
+            stylesheets=[".bk-slider-title { display: none; }"], margin=(0, 12, 2, 12), sizing_mode="stretch_width", tooltips=False,
         )  # fmt: skip
         return pn.widgets.FloatSlider(**options)
 
@@ -508,17 +586,31 @@ def knobs_of(law: type[Law], changed: Callable[[], None]) -> dict[str, Parameter
     return {name: ParameterWidget(control, changed) for name, control in controls_of(law).items()}
 
 
-def laid_out(knobs: dict[str, ParameterWidget]) -> list[Any]:
-    """Return the widgets in their groups. Groups other than "physics" are folded."""
+def main_names(law: type[Law]) -> list[str]:
+    """Return the parameters next to the picture, which are those that the headline view names.
+
+    The parameter of its curves and the one on its axis follow.
+
+    >>> from limitlab.laws import Ridge
+    >>> main_names(Ridge)
+    ['noise', 'eigenvalues', 'ridge', 'ratio']
+    """
+    controls, view = controls_of(law), headline_of(law)
+    varied = [view.curves[0]] if view.curves else []
+    declared = [name for name in dict.fromkeys([*view.sliders, *varied, view.x]) if name in controls]
+    sliders = [name for name, control in controls.items() if control.form == "slider" and control.group == "physics"]
+    return (declared or sliders)[:MOST_MAIN]
+
+
+def drawers(knobs: dict[str, ParameterWidget], main: list[str]) -> list[Any]:
+    """Return the widgets of the parameters that are not next to the picture, in folded groups."""
     parts: list[Any] = []
     for group, title in GROUPS:
-        views = [knob.view for knob in knobs.values() if knob.control.group == group]
-        if views and not title:
-            parts += views
-        elif views:
+        views = [knob.view for name, knob in knobs.items() if knob.control.group == group and name not in main]
+        if views:
             parts.append(
                 pn.Card(
-                    *views, title=title, collapsed=True, sizing_mode="stretch_width", margin=(6, 0), css_classes=["fold"]
+                    *views, title=title, collapsed=True, sizing_mode="stretch_width", margin=(6, 4), css_classes=["fold"]
                 )
             )
     return parts

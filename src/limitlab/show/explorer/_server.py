@@ -13,6 +13,8 @@ from collections.abc import Callable
 from typing import Any
 
 import panel as pn
+from bokeh.events import DocumentReady
+from bokeh.models import CustomJS
 from panel.viewable import Viewable
 
 from limitlab._core.law import Law
@@ -20,7 +22,7 @@ from limitlab._core.registry import find_law, law_id
 from limitlab.errors import Refused
 from limitlab.show.explorer._address import FAILED, FIRST, explorable, read, start
 from limitlab.show.explorer._gate import LONGEST_MESSAGE, answer_long_requests, checked_handlers, ending_in_time
-from limitlab.show.explorer._page import Page
+from limitlab.show.explorer._page import NAME_SLIDERS, Page
 from limitlab.show.explorer.jobs import Caps, Pool
 
 log = logging.getLogger(__name__)
@@ -31,6 +33,8 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 FULL = (
     "The explorer has reached its number of visitors. Try again in a few minutes, or run limitlab explore on your computer"
 )
+WINDOW = """{% block postamble %}<meta name="viewport" content="width=device-width, initial-scale=1">{% endblock %}"""
+"""Part of the template of the page, which makes a phone show the page at its own width."""
 BODY = {
     "light": "html, body { margin: 0; height: 100%; background: #ffffff; color: #1c1c1c; }",
     "dark": "html, body { margin: 0; height: 100%; background: #181818; color: #e6e6e6; }",
@@ -154,6 +158,10 @@ def _new_page(pool: Pool, first: str) -> Page:
             location.search = written[0]
 
     page = Page(laws, pool, shown, remarks, tell)
+    if (document := pn.state.curdoc) is not None:
+        document.template = WINDOW
+        document.js_on_event(DocumentReady, CustomJS(code=NAME_SLIDERS))
+        pn.state.onload(lambda: page.current.opened())
     if location is not None:
         location.param.watch(_address_follower(page, laws, written), "search")
     return page

@@ -5,6 +5,7 @@ A `View` draws a mode of the page and starts its jobs. It uses the page through 
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
@@ -12,15 +13,22 @@ from typing import Any, Protocol
 import numpy as np
 import panel as pn
 
+from limitlab._core.about import brief
+from limitlab._core.declaration import plain
+from limitlab._core.headline import headline_of
 from limitlab._core.law import Law
 from limitlab._core.page import plain_symbol
 from limitlab.errors import Refused
+from limitlab.plotting.headline import HeadlineView
 from limitlab.plotting.panels import wide
 from limitlab.show.explorer import _plots as plots
-from limitlab.show.explorer._address import EXPERIMENT_POINTS, Axis, State, live, values_of
+from limitlab.show.explorer._address import EXPERIMENT_POINTS, Axis, State, headline_changes, live, start, values_of
 from limitlab.show.explorer.jobs import Message, Pool, Runner
 
 STYLE = (Path(__file__).parent / "style.css").read_text(encoding="utf-8")
+MOST_CAPTION = 180
+"""Largest number of characters of the parameters below a picture."""
+LAYOUT = (Path(__file__).parent / "layout.css").read_text(encoding="utf-8")
 NAME = 60
 """Largest number of characters of the name of an uploaded file."""
 QUICK_CELLS = 4000
@@ -69,11 +77,14 @@ class View:
     ----------
     verb
         Text of its button.
+    answers
+        Whether the result is mainly a text, whose inputs are above it.
     measured
         Whether experiments are shown.
     """
 
     verb = "Run"
+    answers = False
     measured = False
 
     def __init__(self, page: Desk):
@@ -92,6 +103,9 @@ class View:
     def shown(self) -> None:
         """Draw the part of the picture that can be computed before the button is pressed."""
 
+    def opened(self) -> None:
+        """Draw again what was drawn before the browser was ready, because it may have missed the change."""
+
     def run(self) -> None:
         """Run the action of the button."""
 
@@ -102,6 +116,17 @@ class View:
     def csv(self) -> str:
         """Return the numbers."""
         raise Refused("there are no numbers yet: press the button first")
+
+    def _heading(self, *varied: str) -> tuple[str, str]:
+        """Return title and caption of a picture, which are the question of the law and its parameters."""
+        law, kind = self.page.law, type(self.page.law)
+        metas = kind.parameters()
+        values = [
+            f"{name.replace('_', ' ')} {brief(getattr(law, name))}"
+            for name, meta in metas.items()
+            if meta.kind == "physics" and name not in varied and getattr(law, name) is not None
+        ]
+        return kind.title(), f"{kind.__name__}: " + textwrap.shorten(", ".join(values), MOST_CAPTION, placeholder=" ...")
 
     def _heard(self, message: Message) -> None:
         """Show a message of a job."""
@@ -123,6 +148,94 @@ class View:
 
     def _draw(self, final: bool) -> None:
         """Show the result so far."""
+
+
+class HeadlineMode(View):
+    """The headline view that the law declares. It is drawn again when a slider moves.
+
+    The experiments start without a click at the declared parameters, and with the button at others.
+    """
+
+    verb = "Run experiment"
+
+    def __init__(self, page: Desk):
+        super().__init__(page)
+        self.plot: plots.HeadlinePlot | None = None
+        self.pane = pn.pane.Bokeh(sizing_mode="stretch_both", min_height=300)
+
+    @property
+    def measured(self) -> bool:  # type: ignore[override]
+        """Whether experiments are shown."""
+        return self.result is not None and any(series.kind != "line" for series in self.result["view"].series)
+
+    def shown(self) -> None:
+        """Compute the lines again if they changed, and remove the experiments at other parameters."""
+        page, state = self.page, self.page.state
+        page.put([self.pane])
+        changes = headline_changes(state, page.law)
+        now = (state.law, changes, state.theme)
+        if self._seen == now:
+            if self.plot is not None:
+                self.plot.mark(self._here())
+                push(self.pane)
+            return
+        self._seen = now
+        page.runner.start("headline", self._heard_line, law=page.law, changes=changes)
+
+    def run(self) -> None:
+        """Run the experiments of the view."""
+        page = self.page
+        changes = headline_changes(page.state, page.law)
+        page.say("the experiment runs")
+        page.runner.start("headline_points", self._heard, law=page.law, changes=changes)
+
+    def png(self) -> bytes:
+        """Return the view with title and parameters."""
+        return plots.headline_png(self.result["view"]) if self.result else super().png()
+
+    def csv(self) -> str:
+        """Return one line per number."""
+        return plots.headline_csv(self.result["view"]) if self.result else super().csv()
+
+    def _heard_line(self, message: Message) -> None:
+        self._heard(message)
+        state = self.page.state
+        if message.kind == "result" and state.parameters == start(type(self.page.law)).parameters:
+            self.run()
+
+    def _here(self) -> float | None:
+        """Return the present value of the parameter on the axis, if it is a single number."""
+        return here_of(self.page.law, headline_of(type(self.page.law)).x)
+
+    def _draw(self, final: bool) -> None:
+        view, dark = self.result["view"], self.page.dark
+        if self.plot is None or not self._keeps(view, dark):
+            self.plot = plots.HeadlinePlot(view, dark, self.plot)
+            self.plot.draw(view, self._here())
+            self.pane.object = self.plot.layout
+        else:
+            self.plot.draw(view, self._here())
+        push(self.pane)
+
+    def _keeps(self, view: HeadlineView, dark: bool) -> bool:
+        """Whether the present plot can show a view."""
+        return self.plot is not None and self.plot.form == plots.form_of(view, dark)
+
+    def _closing(self, message: Message) -> str:
+        view: HeadlineView = message.value["view"]
+        words = f"{view.finding}. {plots.in_words(view.setting)}".rstrip(". ")
+        log, found = view.scales[0] == "log", []
+        for points in (series for series in view.series if series.kind == "points"):
+            line = next(
+                each
+                for each in view.series
+                if (each.kind, each.observable, each.curve) == ("line", points.observable, points.curve)
+            )
+            x, y = np.asarray(line.x), np.asarray(line.y)
+            limit = np.array([plots.at_value(x, y, place, log) for place in points.x])
+            found += plots.gaps(np.asarray(points.x), np.asarray(points.y), np.asarray(points.error), limit)
+        gap = plots.disagreement(found, headline_of(type(self.page.law)).x.replace("$", ""))
+        return f"{words}; {gap}" if gap else words
 
 
 class CurveView(View):
@@ -159,7 +272,8 @@ class CurveView(View):
         """Compute the curve again if it changed, and remove experiments at other parameters."""
         page, state = self.page, self.page.state
         page.put(self.panes())
-        now = (state.law, dict(state.parameters), state.x, state.observables, state.theme)
+        others = {name: value for name, value in state.parameters.items() if name != state.x.name}
+        now = (state.law, others, state.x, state.observables, state.theme)
         if self._seen == now:
             self._redraw()
             return
@@ -185,7 +299,9 @@ class CurveView(View):
         if self.plot is None:
             return super().png()
         x_label, y_label, _, x_log, y_log, _ = self.plot.key
-        return plots.curve_png(x_label, y_label, x_log, y_log, self.theory, self.points)
+        return plots.curve_png(
+            x_label, y_label, x_log, y_log, self.theory, self.points, *self._heading(self.page.state.x.name)
+        )
 
     def csv(self) -> str:
         """Curves and experiments."""
@@ -201,11 +317,24 @@ class CurveView(View):
             self._redraw()
             known = int(np.max(message.value["draws"]))
             words = f"{known} draws of size {self.page.state.size} at {len(message.value['x'])} points"
-            self.page.say(with_trouble(words, message.value) if message.kind == "result" else f"{words} so far")
+            if message.kind == "result":
+                gap = self._gap(message.value)
+                self.page.say(with_trouble(f"{words}; {gap}" if gap else words, message.value))
+            else:
+                self.page.say(f"{words} so far")
         elif message.value == "cancelled" and self.points is not None:
             self.page.say("cancelled; the points show the finished draws", "refused")
         else:
             super()._heard(message)
+
+    def _gap(self, points: Mapping[str, Any]) -> str:
+        """Return a sentence about the gaps between points and limit."""
+        found = [
+            gap
+            for name, mean in points["mean"].items()
+            for gap in plots.gaps(points["x"], mean, points["error"][name], points["limit"][name])
+        ]
+        return plots.disagreement(found, self.page.state.x.name)
 
     def _closing(self, message: Message) -> str:
         state, words = self.page.state, f"the limit, in {1000 * message.seconds:.0f} ms"
@@ -241,6 +370,7 @@ class CurveView(View):
             self.plot.draw(self.theory["x"], self.theory["y"])
         if self.points is not None:
             self.plot.measure(self.points["x"], self.points["mean"], self.points["error"])
+        self.plot.extras.dots(here_of(page.law, state.x.name), state.x.log)
         push(self.pane)
 
 
@@ -337,6 +467,11 @@ class PhaseView(View):
                 f"every point needs a separate solution of the equations: press Draw ({state.grid} x {state.grid} points)"
             )
 
+    def opened(self) -> None:
+        """Draw the grid again if it was there before the browser was ready."""
+        if self.result:
+            self._draw(True)
+
     def run(self) -> None:
         """Compute the grid."""
         state, law = self.page.state, self.page.law
@@ -349,7 +484,7 @@ class PhaseView(View):
 
     def png(self) -> bytes:
         """Return the heat map."""
-        return plots.phase_png(self.result, *self._words()) if self.result else super().png()
+        return plots.phase_png(self.result, *self._words(), *self._heading(*self._axes())) if self.result else super().png()
 
     def csv(self) -> str:
         """Return one line per point."""
@@ -357,6 +492,10 @@ class PhaseView(View):
         if not self.result or state.y is None:
             return super().csv()
         return plots.phase_csv(state.x.name, state.y.name, state.observables[0], self.result)
+
+    def _axes(self) -> list[str]:
+        state = self.page.state
+        return [each.name for each in (state.x, state.y) if each is not None]
 
     def _words(self) -> tuple[list[str], tuple[bool, bool]]:
         state, law = self.page.state, self.page.law
@@ -375,6 +514,7 @@ class CompareView(View):
     """The comparison of theory and experiment at these parameters."""
 
     verb = "Compare"
+    answers = True
 
     def __init__(self, page: Desk):
         super().__init__(page)
@@ -411,7 +551,7 @@ class CompareView(View):
 
     def png(self) -> bytes:
         """Return the figure of the gaps."""
-        return plots.gap_png(self.result) if self.result else super().png()
+        return plots.gap_png(self.result, *self._heading()) if self.result else super().png()
 
     def csv(self) -> str:
         """Return the error budget."""
@@ -429,6 +569,7 @@ class ForecastView(View):
     """The learning curve of an uploaded table. The table stays in memory until the next upload or the end of the visit."""
 
     verb = "Forecast"
+    answers = True
 
     def __init__(self, page: Desk):
         super().__init__(page)
@@ -533,6 +674,7 @@ class CappedDropper(pn.widgets.FileDropper):  # type: ignore[misc]
 
 
 VIEWS: Mapping[str, type[View]] = {
+    "headline": HeadlineMode,
     "curve": CurveView,
     "phase": PhaseView,
     "compare": CompareView,
@@ -550,6 +692,18 @@ def label_of(law: Law, axis: Axis) -> str:
     symbol = plain_symbol(meta.symbol)
     words = axis.name.replace("_", " ")
     return f"{words} {symbol}" if symbol and "\\" not in symbol else words
+
+
+def here_of(law: Law, along: str) -> float | None:
+    """Return the value of a parameter as a single number. None if it is not a single number.
+
+    >>> from limitlab.laws import Ridge
+    >>> here_of(Ridge(ratio=2.0), "ratio"), here_of(Ridge(eigenvalues=(1, 4), weights=(0.5, 0.5), signal_energy=(1, 1)), "weights")
+    (2.0, None)
+    """
+    value = plain(getattr(law, along, None))
+    value = value[0] if isinstance(value, (list, tuple)) and len(value) == 1 else value
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
 def values_label(law: Law, names: tuple[str, ...]) -> str:

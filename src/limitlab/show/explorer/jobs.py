@@ -42,6 +42,8 @@ TELL_EVERY = 0.1
 """Seconds between two reports of progress."""
 PATIENCE = 0.5
 """Seconds before a newer curve stops the current one, so that a moving slider does not restart a worker at every step."""
+LIVE = ("headline", "curve")
+"""Jobs that run again at every step of a slider. The experiments of a headline view are another job."""
 MOST_ROWS = 4000
 """Largest number of rows of an uploaded table that a forecast uses."""
 FORECAST_SECONDS = 30.0
@@ -71,11 +73,17 @@ def curve(report: Report, law: Law, along: str, values: Sequence[float], observa
     return _swept(report, drawn, law, {along: values})
 
 
+def headline_points(report: Report, law: Law, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the headline view of a law with its experiments."""
+    return headline(report, law, changes, points=True)
+
+
 def experiment(
     report: Report, law: Law, along: str, values: Sequence[float], observables: Sequence[str], size: int, draws: int
 ) -> dict[str, Any]:
-    """Return finite experiments along a parameter, with the mean over the draws and its standard error by observable."""
+    """Return finite experiments along a parameter, with mean, standard error and limit by observable."""
     check_draw(law, size)
+    limit = curve(lambda part, done, total: None, law, along, values, observables)["y"]
 
     def drawn(result: xr.Dataset, trouble: str) -> dict[str, Any]:
         dims, result = (dimension(type(law), along),), result.squeeze("size")
@@ -86,6 +94,7 @@ def experiment(
             "mean": {name: mean for name, (mean, _) in means.items()},
             "error": {name: error for name, (_, error) in means.items()},
             "draws": np.max([np.isfinite(run).sum(axis=1) for run in runs.values()], axis=0),
+            "limit": limit,
             "trouble": trouble,
         }
 
@@ -93,6 +102,13 @@ def experiment(
     if not points["draws"].any():
         raise Refused(points["trouble"] or "no experiment could be run at these parameters")
     return points
+
+
+def headline(report: Report, law: Law, changes: Mapping[str, Any], points: bool = False) -> dict[str, Any]:
+    """Return the headline view of a law with changed parameters, with its experiments if `points` is true."""
+    from limitlab.plotting.headline import headline_view
+
+    return {"view": headline_view(type(law), points=points, **changes)}
 
 
 def phase(
@@ -189,6 +205,8 @@ def table(report: Report, name: str, content: bytes, megabytes: float) -> dict[s
 
 
 JOBS: Mapping[str, Callable[..., dict[str, Any]]] = {
+    "headline": headline,
+    "headline_points": headline_points,
     "curve": curve,
     "experiment": experiment,
     "phase": phase,
@@ -416,7 +434,7 @@ class Runner:
             self._job = job
             asyncio.run(self._follow(job))
             return
-        if self.running and self._job is not None and self._job.name == name == "curve":
+        if self.running and self._job is not None and self._job.name == name and name in LIVE:
             left = PATIENCE - (time.monotonic() - self._job.began)
             if left > 0:
                 self._next = job
