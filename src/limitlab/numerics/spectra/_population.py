@@ -31,8 +31,6 @@ from limitlab.numerics.spectra.power_law import ALL, power_law_modes
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 
-__all__ = ["Spectrum"]
-
 Array = NDArray[np.float64]
 Function = Callable[[Array], Any]
 Energy = float | Sequence[float] | NDArray[np.float64] | Function | None
