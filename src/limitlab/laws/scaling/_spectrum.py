@@ -103,7 +103,7 @@ class ModesLaw(HasSpectrum):
 def modes_of(spectrum: Population, modes: float) -> Modes:
     """Return the groups of a spectrum with V modes. Without energies the target has the norm 1 and is spread evenly.
 
-    >>> from limitlab.numerics.spectra import Spectrum
+    >>> from limitlab import Spectrum
     >>> modes_of(Spectrum.groups([4.0, 1.0], [0.2, 0.8]), 10.0).counts.tolist()
     [8.0, 2.0]
     """

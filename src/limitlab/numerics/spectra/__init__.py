@@ -5,4 +5,4 @@ from limitlab.numerics.spectra import silverstein as silverstein
 from limitlab.numerics.spectra._population import Spectrum as Spectrum
 from limitlab.numerics.spectra._sample import SampleSpectrum as SampleSpectrum
 
-__all__ = ["SampleSpectrum", "Spectrum", "marchenko_pastur", "silverstein"]
+__all__ = ["SampleSpectrum", "marchenko_pastur", "silverstein"]
