@@ -188,7 +188,7 @@ def test_show_says_everything() -> None:
     for words in (law.title(), law.regime, *law.assumptions, *law.observables, *claims_of(law.__name__)):
         assert words in text
     for name, meta in law.parameters().items():
-        assert f"--{name}" in text
+        assert f"--{name.replace('_', '-')}" in text
         assert meta.description in text
     assert "Example: limitlab predict NearestNeighbours" in text
 

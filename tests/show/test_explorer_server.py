@@ -121,7 +121,7 @@ def test_a_hundred_bad_addresses_leave_room_for_a_visitor(server: Server) -> Non
         "/?law=LogisticCalibration&p.prevalence=1e-30",
     ]
     assert {server.get(bad[number % 5])[0] for number in range(25)} <= {200, 400}
-    visitor = Visitor(server)
+    visitor = Visitor(server, "?mode=curve")
     assert visitor.wait_for("the limit, in", 60) is not None
     visitor.close()
 
@@ -172,7 +172,7 @@ def test_thirty_visitors_at_once_get_their_first_plot() -> None:
     server = Server("--workers", "4")
 
     def visit(number: int) -> bool:
-        visitor = Visitor(server, f"?law={['Ridge', 'MaxMargin', 'Perceptron'][number % 3]}", timeout=300)
+        visitor = Visitor(server, f"?mode=curve&law={['Ridge', 'MaxMargin', 'Perceptron'][number % 3]}", timeout=300)
         return visitor.wait_for("the limit, in", 300) is not None
 
     try:

@@ -63,6 +63,7 @@ PARAMETERS: dict[str, tuple[str, str]] = {
     "start_second_layer": ("second-layer weight at the start", "a_0"),
     "start_mean": ("mean weight along the teacher at the start", "m(0)"),
     "start_std": ("standard deviation of the weights at the start", r"\sqrt{s(0)}"),
+    "start_distribution": ("distribution at the start", r"\rho_0"),
     "start_distance": ("distance of the start from the target", r"D = |\theta_0 - \beta|"),
     # algorithm, numerics and experiment
     "times": ("times", "t"),

@@ -155,9 +155,7 @@ class CircleMeanField(Law):
     )
     start_distribution: CircleDistribution | None = parameter(
         None,
-        "distribution at the start",
         note="of the angles in place of density; wrapped triples (share, mean, standard deviation), a density of angles or a sampler",
-        symbol=r"\rho_0",
         added=True,
     )
     normalised: bool = parameter(True)

@@ -177,9 +177,7 @@ class MeanFieldParticles(Law):
     start_std: float = parameter(0.6, symbol="s_0", above=0, most=100, scale="log")
     start_distribution: Distribution | None = parameter(
         None,
-        "distribution at the start",
         note="of the weights in place of start_mean and start_std; triples (share, mean, standard deviation), a density or a sampler",
-        symbol=r"\rho_0",
     )
     times: float | tuple[float, ...] = parameter((0.5, 1.0, 2.0), note="of the flow -N grad R", kind="coordinate", least=0)
     solver_steps: int = parameter(40, note="weights at the start", kind="solver", least=16, most=400, finer=1.5)
